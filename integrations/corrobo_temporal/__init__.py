@@ -1,0 +1,1 @@
+"""Corrobo for Temporal: effects as activities."""
