@@ -6,7 +6,6 @@ Source: semantics C2, C4, C12, L7.
 from __future__ import annotations
 
 import secrets
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -36,7 +35,7 @@ __all__ = [
 MAX_NAMESPACE = 200
 
 
-# -- rows ---------------------------------------------------------------------------------------------------------
+# -- rows -----------------------------------------------------------------------------
 
 
 class Row(NamedTuple):
@@ -85,7 +84,7 @@ def with_reservation(operation: Operation, version: int, owner: int, started: da
     return replace(operation, version=version, owner=owner, attempts=(*operation.attempts[:-1], latest))
 
 
-# -- owners and passes --------------------------------------------------------------------------------------------
+# -- owners and passes -----------------------------------------------------------------------------
 
 
 def new_owner_key() -> int:
@@ -140,7 +139,7 @@ def holder(operation: Operation, own: int | None, passes: Passes, lives: Callabl
 
 
 class Abandoned:
-    """Attempts that were given up without a record and are still to be marked (L7). Safe from every thread."""
+    """Attempts given up without a record, still to be marked (L7). Safe from every thread."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[OperationKey, str]] = deque()  # append and popleft are atomic
@@ -205,7 +204,7 @@ def _checked_namespace(ledger: str, namespace: object) -> str:
     return namespace
 
 
-# -- schema -------------------------------------------------------------------------------------------------------
+# -- schema -----------------------------------------------------------------------------
 
 
 class Migration(NamedTuple):
