@@ -1,0 +1,1 @@
+"""Examples that run alone: ``python -m examples.NAME`` from the repository's folder."""

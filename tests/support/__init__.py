@@ -1,0 +1,1 @@
+"""Real servers and real processes for the tests."""
