@@ -79,7 +79,7 @@ bench: install  ## measure, print a table, write build/bench.json
 
 docs: install  ## build the documentation into build/site
 	@$(SAY) "mkdocs"
-	@$(VENV)/bin/mkdocs build --strict --site-dir build/site
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir build/site
 
 clean:  ## remove .venv, build output and caches
 	@rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
