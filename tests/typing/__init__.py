@@ -1,1 +1,1 @@
-"""Right and wrong uses of the public API. Each wrong line must be an error to mypy, basedpyright and pyright."""
+"""Right and wrong uses of the public API: each wrong line is an error to mypy, basedpyright and pyright."""
