@@ -1,0 +1,75 @@
+"""Did the write happen? Records the attempt, asks the authoritative system, decides from evidence."""
+
+from corrobo_core.attempt import Attempt, current_attempt
+from corrobo_core.contract import AsyncEffect, AsyncEffectContract, BaseEffect, Effect, EffectContract, effect
+from corrobo_core.errors import (
+    ContractError,
+    CorroboError,
+    EffectError,
+    EffectValueError,
+    IdentityError,
+    IdentityReused,
+    IntentError,
+    InvestigateError,
+    LedgerError,
+    LedgerUnavailable,
+    NotSent,
+    NotYetError,
+    Rejected,
+    ReplanError,
+    ReviewError,
+    UsageError,
+)
+from corrobo_core.ledgers.memory import MemoryLedger
+from corrobo_core.policy import Backoff, RetryPolicy
+from corrobo_core.records import (
+    Check,
+    Disposition,
+    EffectResult,
+    Evidence,
+    Observation,
+    Outcome,
+    Reason,
+    Verdict,
+)
+from corrobo_core.runner import AsyncEffectRunner, EffectRunner
+
+__all__ = [
+    "AsyncEffect",
+    "AsyncEffectContract",
+    "AsyncEffectRunner",
+    "Attempt",
+    "Backoff",
+    "BaseEffect",
+    "Check",
+    "ContractError",
+    "CorroboError",
+    "Disposition",
+    "Effect",
+    "EffectContract",
+    "EffectError",
+    "EffectResult",
+    "EffectRunner",
+    "EffectValueError",
+    "Evidence",
+    "IdentityError",
+    "IdentityReused",
+    "IntentError",
+    "InvestigateError",
+    "LedgerError",
+    "LedgerUnavailable",
+    "MemoryLedger",
+    "NotSent",
+    "NotYetError",
+    "Observation",
+    "Outcome",
+    "Reason",
+    "Rejected",
+    "ReplanError",
+    "RetryPolicy",
+    "ReviewError",
+    "UsageError",
+    "Verdict",
+    "current_attempt",
+    "effect",
+]

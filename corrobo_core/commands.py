@@ -1,0 +1,280 @@
+"""Everything the lifecycle asks, one frozen dataclass for each question, with the type of its answer.
+
+``reply = yield from Open(...)`` is an ``Opened`` for the type checker. A driver performs the command: ledger
+commands are at most one statement and one transaction; hook commands call the contract. Clock readings and
+liveness arrive with the replies: there is no statement for the time.
+
+Source: semantics L1, L2, C2, C6, D4a, D5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from corrobo_core.records import (
+    JSON,
+    Evidence,
+    Failure,
+    Observation,
+    Operation,
+    OperationKey,
+    Outcome,
+)
+
+__all__ = [
+    "Authorize",
+    "Claim",
+    "Command",
+    "Execute",
+    "Executed",
+    "Holder",
+    "HookCommand",
+    "Judged",
+    "KeepLate",
+    "LedgerCommand",
+    "Load",
+    "Loaded",
+    "Observe",
+    "Open",
+    "Opened",
+    "Raised",
+    "Reading",
+    "Reconcile",
+    "Record",
+    "Refused",
+    "Revalidate",
+    "Saw",
+    "Written",
+]
+
+R = TypeVar("R")
+
+
+class Command(Generic[R]):
+    """A question with an answer of type ``R``."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Generator[Command[Any], Any, R]:
+        reply: R = yield self
+        return reply
+
+
+class LedgerCommand(Command[R]):
+    """Answered by the ledger with one statement."""
+
+    __slots__ = ()
+
+
+class HookCommand(Command[R]):
+    """Answered by the contract; no statement, lock or connection is held meanwhile (C6)."""
+
+    __slots__ = ()
+
+
+# -- answers that carry time ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reading of the ledger's clock, tied to the process's stopwatch.
+
+    Attributes:
+        now: the ledger's clock, read while the statement ran.
+        sent: stopwatch before the statement was sent, in seconds. Counts suspend.
+        received: stopwatch when its reply had been read.
+    """
+
+    now: datetime
+    sent: float
+    received: float
+
+    def at_least(self, stopwatch: float) -> datetime:
+        """Lower bound of the ledger's clock at a later stopwatch time: when a read began (D4a)."""
+        return self.now + timedelta(seconds=max(stopwatch - self.received, 0.0))
+
+    def at_most(self, stopwatch: float) -> datetime:
+        """Upper bound of the ledger's clock at a later stopwatch time: when a hook ended."""
+        return self.now + timedelta(seconds=max(stopwatch - self.sent, 0.0))
+
+
+class Holder(Enum):
+    """Who makes the reserved attempt (C4)."""
+
+    NOBODY = "nobody"  # none reserved, or it was abandoned
+    RUNNING = "running"  # its process lives, and if it is this process, its pass is still going on
+    GONE = "gone"  # its process is dead, or is this one and the pass has ended
+
+
+# -- the ledger ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The operation as stored, and whether this very command inserted it."""
+
+    operation: Operation
+    mine: bool
+    holder: Holder
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Open(LedgerCommand[Opened]):
+    """Insert the operation, or return what is there.
+
+    With an attempt in ``operation`` it is reserved by the same statement: ``started`` becomes the ledger's
+    clock and the owner this process. ``operation.nonce`` names this write; a repetition finds its own row.
+    """
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The operation as stored, or None."""
+
+    operation: Operation | None
+    holder: Holder
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Load(LedgerCommand[Loaded]):
+    """Read one operation; writes nothing."""
+
+    key: OperationKey
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The write was applied; ``operation`` is what is stored now."""
+
+    operation: Operation
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The stored version was another one: nothing was written (C2)."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(LedgerCommand["Written | Refused"]):
+    """Reserve ``operation.attempts[-1]`` if the stored version is still ``operation.version`` (C3).
+
+    ``started`` becomes the ledger's clock, read after any lock wait, and the owner this process.
+    """
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Record(LedgerCommand["Written | Refused"]):
+    """Store ``operation`` if the stored version is still ``operation.version`` (C2)."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLate(LedgerCommand[None]):
+    """Keep what a pass learned about its own attempt after it lost the operation; decides nothing (C2)."""
+
+    key: OperationKey
+    attempt: int
+    nonce: str
+    evidence: JSON
+
+
+# -- the contract --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The hook raised, or answered nonsense. ``interrupted``: cancelled or told to stop; the pass must end."""
+
+    failure: Failure
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Authorize(HookCommand["Check | Raised"]):
+    """May this operation be attempted at all?"""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Revalidate(HookCommand["Check | Raised"]):
+    """Is a new attempt still right, now? Gates new attempts only (L6)."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """How ``execute`` ended (section 3).
+
+    Attributes:
+        ended: stopwatch when it ended.
+        response: stored form of what it returned.
+        retry_after: not before this long after its end.
+        interrupted: cancelled or told to stop; the pass must end after its bookkeeping.
+    """
+
+    outcome: Outcome
+    ended: float
+    response: JSON = None
+    failure: Failure | None = None
+    retryable: bool = False
+    retry_after: timedelta | None = None
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Execute(HookCommand[Executed]):
+    """Send the write, unless the stopwatch is past ``not_after``: then answer ``NOT_SENT`` (L9)."""
+
+    operation: Operation
+    not_after: float | None
+    timeout: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saw:
+    """What ``observe`` returned, and the stopwatch when it began."""
+
+    observation: Observation[Any]
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Observe(HookCommand["Saw | Raised"]):
+    """Read the authoritative system (L4). A `Raised` reply counts as begun when the command was."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What ``reconcile`` made of it. ``effect`` is the value, ``stored`` the form that the ledger keeps."""
+
+    evidence: Evidence
+    code: str
+    explanation: str
+    effect: Any = None
+    stored: JSON = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile(HookCommand["Judged | Raised"]):
+    """Compare what was seen with what was intended. Pure (O8)."""
+
+    operation: Operation
+    observation: Observation[Any]

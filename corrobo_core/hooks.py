@@ -1,0 +1,235 @@
+"""How a hook command becomes a call of the contract, and a call's end an answer. Shared by both drivers.
+
+Source: semantics section 3, L7, O3, O8, T1, T3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from corrobo_core.attempt import Attempt
+from corrobo_core.binding import Bound
+from corrobo_core.canonical import safe_text, stored_failure
+from corrobo_core.clocks import stopwatch
+from corrobo_core.commands import (
+    Authorize,
+    Execute,
+    Executed,
+    HookCommand,
+    Judged,
+    Observe,
+    Raised,
+    Reconcile,
+    Revalidate,
+    Saw,
+)
+from corrobo_core.definition import Definition
+from corrobo_core.errors import NotSent, Rejected
+from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, Outcome, Verdict
+from corrobo_core.values import LOST
+
+__all__ = ["HookCall", "Hooks", "is_interruption"]
+
+_LONGEST_WAIT = timedelta(days=365)
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Cancellation, Ctrl-C, a thread told to stop: the pass must end after its bookkeeping (L7)."""
+    return not isinstance(error, Exception)
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One hook to be called.
+
+    Attributes:
+        name: which hook.
+        call: no arguments; raises what the hook raises, and may return a coroutine.
+        is_async: it returns a coroutine.
+        attempt: what the hook was given.
+        timeout: an async hook is cut after so long; None: never.
+        answer: the reply for what it returned.
+        failed: the reply for what it raised.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    is_async: bool
+    attempt: Attempt
+    timeout: timedelta | None
+    answer: Callable[[Any], Any]
+    failed: Callable[[BaseException], Any]
+
+
+class Hooks:
+    """One pass's calls of its contract.
+
+    Args:
+        definition: the contract.
+        bound: this call's intent.
+        idempotency_key: asked only once the ledger has answered.
+        context: for ``authorize`` and ``revalidate`` only (I6).
+        redact: sees every message before it is stored (T3).
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        bound: Bound,
+        idempotency_key: Callable[[], str],
+        context: Mapping[str, Any],
+        redact: Callable[[str], str] | None,
+    ) -> None:
+        self._definition, self._bound = definition, bound
+        self._key, self._context, self._redact = idempotency_key, context, redact
+        self.seen_error: BaseException | None = None
+
+    def prepare(self, command: HookCommand[Any]) -> HookCall | Any:
+        """The call that answers a command, or at once the answer, where there is nothing to call."""
+        began = stopwatch()
+        match command:
+            case Execute(operation, not_after, timeout):
+                if not_after is not None and began > not_after:
+                    return Executed(Outcome.NOT_SENT, began)  # paused since the reservation (L9)
+                return self._call("execute", operation, (), timeout, self._executed, self._execute_failed)
+            case Observe(operation):
+                return self._call("observe", operation, (), None, lambda v: _saw(v, began), self._raised)
+            case Reconcile(operation, observation):
+                data = (observation.data,)
+                return self._call("reconcile", operation, data, None, self._judged, self._raised)
+            case Authorize(operation) | Revalidate(operation):
+                name = "authorize" if isinstance(command, Authorize) else "revalidate"
+                return self._call(name, operation, (), None, _checked, self._raised)
+            case _:
+                raise TypeError(f"no hook command: {type(command).__name__}")
+
+    def _call(
+        self,
+        name: str,
+        operation: Operation,
+        data: tuple[Any, ...],
+        timeout: timedelta | None,
+        answer: Callable[[Any], Any],
+        failed: Callable[[BaseException], Any],
+    ) -> HookCall:
+        hook = self._definition.hooks[name]
+        attempt = self._attempt(operation, timeout, with_context=name in ("authorize", "revalidate"))
+
+        def call() -> Any:
+            if not hook.takes_intent:
+                return hook.fn(attempt, *data)
+            args, kwargs = self._intent(operation)
+            return hook.fn(attempt, *data, *args, **kwargs)
+
+        return HookCall(name, call, hook.is_async, attempt, timeout, answer, failed)
+
+    def _intent(self, operation: Operation) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The recorded intent, which is what is executed (I2)."""
+        parameters = self._definition.parameters
+        same = operation.intent == self._bound.intent
+        values = self._bound.values if same else parameters.load(operation.intent)
+        return parameters.as_arguments(values)
+
+    def _attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:
+        latest = operation.latest if operation.attempts else None
+        response = latest.response if latest else None
+        decoded = None if response is None else self._definition.response_type.decode(response)
+        return Attempt(
+            operation_type=operation.key.type,
+            operation_id=operation.key.operation_id,
+            namespace=operation.key.namespace,
+            number=latest.number if latest else 1,
+            idempotency_key=self._key(),
+            deadline=None if timeout is None else datetime.now(UTC) + timeout,
+            stops_at=None if timeout is None else stopwatch() + timeout.total_seconds(),
+            outcome=latest.outcome if latest else None,
+            response=None if decoded is LOST else decoded,
+            failure=latest.failure if latest else None,
+            attempts=operation.attempts,
+            history=operation.history,
+            context=self._context if with_context else {},
+        )
+
+    # -- answers ---------------------------------------------------------------------------------------------
+
+    def _executed(self, value: Any) -> Executed:
+        ended = stopwatch()
+        return Executed(Outcome.RESPONDED, ended, response=self._definition.response_type.encode(value))
+
+    def _execute_failed(self, error: BaseException) -> Executed:
+        """T1: every exception is ambiguous unless the contract says otherwise."""
+        ended = stopwatch()
+        match error:
+            case Rejected():
+                cause, wait = self._failure(error.cause), _bounded(error.retry_after)
+                return Executed(
+                    Outcome.REJECTED,
+                    ended,
+                    failure=cause,
+                    retryable=error.refused_for_now,
+                    retry_after=wait if error.refused_for_now else None,
+                )
+            case NotSent():
+                return Executed(Outcome.NOT_SENT, ended, failure=self._failure(error.cause))
+            case _:
+                stop = is_interruption(error)
+                if stop:
+                    self.seen_error = error
+                return Executed(Outcome.AMBIGUOUS, ended, failure=self._failure(error), interrupted=stop)
+
+    def _raised(self, error: BaseException) -> Raised:
+        if is_interruption(error):
+            self.seen_error = error
+        return Raised(self._failure(error), interrupted=is_interruption(error))
+
+    def _failure(self, error: BaseException | str) -> Failure:
+        failure = Failure("Refusal", safe_text(error)) if isinstance(error, str) else stored_failure(error)
+        return failure if self._redact is None else Failure(failure.type, self._redacted(failure.message))
+
+    def _redacted(self, message: str) -> str:
+        assert self._redact is not None
+        try:
+            return safe_text(self._redact(message))
+        except Exception:  # better no message than a secret
+            return "<redaction failed>"
+
+    def _text(self, text: object) -> str:
+        safe = safe_text(text if isinstance(text, str) else repr(type(text).__name__))
+        return safe if self._redact is None else self._redacted(safe)
+
+    def _judged(self, verdict: Any) -> Judged | Raised:
+        if not isinstance(verdict, Verdict) or not isinstance(verdict.evidence, Evidence):
+            return _nonsense("reconcile", verdict, "a Verdict")
+        applied = verdict.evidence is Evidence.APPLIED
+        return Judged(
+            verdict.evidence,
+            self._text(verdict.code),
+            self._text(verdict.explanation),
+            effect=verdict.effect if applied else None,
+            stored=self._definition.effect_type.encode(verdict.effect) if applied else None,
+        )
+
+
+def _saw(observation: Any, began: float) -> Saw | Raised:
+    if not isinstance(observation, Observation) or not isinstance(observation.proves_absence, bool):
+        return _nonsense("observe", observation, "an Observation")
+    return Saw(observation, began)
+
+
+def _checked(check: Any) -> Check | Raised:
+    if not isinstance(check, Check) or check.kind not in ("proceed", "review", "reject"):
+        return _nonsense("the check", check, "a Check")
+    return Check(check.kind, safe_text(str(check.explanation)))
+
+
+def _nonsense(hook: str, value: object, wanted: str) -> Raised:
+    return Raised(Failure("TypeError", f"{hook} must return {wanted}, not a {type(value).__name__}"))
+
+
+def _bounded(wait: timedelta | None) -> timedelta | None:
+    if not isinstance(wait, timedelta):
+        return None
+    return min(max(wait, timedelta()), _LONGEST_WAIT)

@@ -1,0 +1,1 @@
+"""Ledgers: where operations and attempts are kept."""

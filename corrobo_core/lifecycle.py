@@ -1,0 +1,533 @@
+"""One pass over one operation, as a generator: it yields commands and receives their answers.
+
+No I/O, no clock, no ids of its own. The synchronous and the asynchronous runner drive this same program, and
+the model checker steps through it. A crash is a driver that stops between two commands.
+
+The order of work (L2): open -> authorize -> observe and settle what an earlier attempt left -> revalidate ->
+reserve -> execute -> observe -> reconcile -> decide -> record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from corrobo_core.commands import (
+    Authorize,
+    Claim,
+    Command,
+    Execute,
+    Executed,
+    Holder,
+    KeepLate,
+    Load,
+    Loaded,
+    Observe,
+    Open,
+    Raised,
+    Reading,
+    Reconcile,
+    Record,
+    Refused,
+    Revalidate,
+    Written,
+)
+from corrobo_core.decide import Decision, Facts, decide, key_expires
+from corrobo_core.errors import IdentityReused
+from corrobo_core.policy import Policy
+from corrobo_core.records import (
+    JSON,
+    AttemptRecord,
+    Disposition,
+    Evidence,
+    ObservationRecord,
+    Operation,
+    OperationKey,
+    Outcome,
+    Reason,
+)
+
+__all__ = ["Call", "Conclusion", "Program", "observe", "run"]
+
+_MAX_STARTS = 3  # a process paused this often in one pass (L9) lets the next pass try
+_KEPT_NOT_SENT = 8  # attempts that never left prove nothing later; the record must not grow with them
+_WINDOW_UNDECLARED = timedelta(minutes=10)  # C5
+_SOONEST, _LATEST = timedelta(milliseconds=250), timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a pass is given: all that it may know without asking.
+
+    Attributes:
+        nonce: names this pass; never used twice.
+        key: the operation.
+        intent: canonical JSON text.
+        fingerprint: of what is bound (I3).
+        policy: the contract's declarations.
+        observe_now: read also before ``retry_at`` (O5).
+    """
+
+    nonce: str
+    key: OperationKey
+    intent: str
+    fingerprint: str
+    policy: Policy
+    observe_now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a pass ends with.
+
+    Attributes:
+        operation: as stored now; None if ``observe`` found no record.
+        now: the ledger's clock.
+        in_progress_until: another pass is at work; come back then (C1).
+        effect: the confirmed value itself, if this pass saw it; else it is in ``operation.effect``.
+        saw_effect: whether ``effect`` is set.
+        interrupted: a hook was cancelled or told to stop; the driver goes on with that (L7).
+    """
+
+    operation: Operation | None
+    now: datetime
+    in_progress_until: datetime | None = None
+    effect: Any = None
+    saw_effect: bool = False
+    interrupted: bool = False
+
+
+Program: TypeAlias = Generator[Command[Any], Any, Conclusion]
+
+
+def run(call: Call) -> Program:
+    """One pass that may make at most one attempt (L2, L3)."""
+    this = _Pass(call)
+    concluded: Conclusion | None = None
+    for _ in range(_MAX_STARTS):
+        concluded = yield from this.start()
+        if concluded.operation is None or concluded.operation.reason != Reason.PAUSED:
+            break
+    assert concluded is not None
+    return concluded
+
+
+def observe(call: Call) -> Program:
+    """One pass that only reads, whatever it finds (L4)."""
+    return (yield from _Pass(call).observe())
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One observation with its verdict, and the operation with both in its history."""
+
+    operation: Operation
+    evidence: Evidence
+    reason: Reason
+    explanation: str
+    began: datetime
+    effect: Any = None
+    stored: JSON = None
+
+
+class _Pass:
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.writes = 0
+
+    # -- the two programs ------------------------------------------------------------------------------------
+
+    def start(self) -> Program:
+        opened = yield from Open(self._new_operation())
+        operation, reading = opened.operation, opened.reading
+        self._refuse_reuse(operation)
+        if opened.mine and operation.reserved:
+            return (yield from self._attempt(operation, reading))
+        if operation.closed:
+            return Conclusion(operation, reading.now)
+        if not operation.attempts:
+            return (yield from self._next_attempt(operation, reading))
+        if opened.holder is Holder.RUNNING and reading.now <= _observable_from(operation.latest):
+            return _in_progress(operation, reading)
+        if self._too_early(operation, opened.holder, reading):
+            return Conclusion(operation, reading.now)
+
+        look = yield from self._look(operation, reading)
+        if look is None:
+            return Conclusion(operation, reading.now, interrupted=True)
+        settled, decision = self._settle(look, running=opened.holder is Holder.RUNNING)
+        if decision.disposition is Disposition.RETRY and decision.retry_at is None:
+            return (yield from self._next_attempt(settled, reading))
+        return (yield from self._record(settled, reading, look))
+
+    def observe(self) -> Program:
+        loaded = yield from Load(self.call.key)
+        operation, reading = loaded.operation, loaded.reading
+        if operation is None:
+            return Conclusion(None, reading.now)
+        self._refuse_reuse(operation)
+        if not operation.attempts:
+            return Conclusion(operation, reading.now)
+        running = loaded.holder is Holder.RUNNING
+        if running and reading.now <= _observable_from(operation.latest):
+            return _in_progress(operation, reading)
+        look = yield from self._look(operation, reading)
+        if look is None:
+            return Conclusion(operation, reading.now, interrupted=True)
+        if operation.closed:  # new evidence, kept; never a reason to reopen (O6)
+            return (yield from self._record(look.operation, reading))
+        settled, _ = self._settle(look, running=running)
+        return (yield from self._record(settled, reading, look))
+
+    # -- before an attempt -----------------------------------------------------------------------------------
+
+    def _new_operation(self) -> Operation:
+        """Never sent. Without hooks to ask first, its first attempt is reserved by the same statement (L1)."""
+        call, nonce = self.call, self._nonce()
+        operation = Operation(call.key, call.intent, call.fingerprint, nonce=nonce)
+        if call.policy.authorizes or call.policy.revalidates:
+            return operation
+        return _reserving(operation, nonce, call.policy)
+
+    def _refuse_reuse(self, operation: Operation) -> None:
+        key, call = operation.key, self.call
+        if key.type != call.key.type:
+            raise IdentityReused(key.operation_id, "operation type", key.type, call.key.type)
+        if operation.fingerprint != call.fingerprint:
+            raise IdentityReused(key.operation_id, "intent", operation.fingerprint, call.fingerprint)
+
+    def _too_early(self, operation: Operation, holder: Holder, reading: Reading) -> bool:
+        """A stored time to come back is kept, unless whoever it waited for is gone meanwhile (O5)."""
+        if self.call.observe_now or operation.retry_at is None or reading.now >= operation.retry_at:
+            return False
+        return not operation.reserved or holder is Holder.RUNNING
+
+    def _next_attempt(self, operation: Operation, reading: Reading) -> Program:
+        checked = yield from self._check(operation, reading)
+        if checked is None:
+            return Conclusion(operation, reading.now, interrupted=True)
+        if checked.disposition in (Disposition.REVIEW, Disposition.REPLAN) or checked.reason in _CHECK_FAILED:
+            return (yield from self._record(checked, reading))
+        return (yield from self._claim(checked))
+
+    def _check(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, Operation | None]:
+        """Ask ``authorize`` until its answer is recorded, then ``revalidate`` (L2, L6, R7)."""
+        policy = self.call.policy
+        if policy.authorizes and operation.authorized is None:
+            answer = yield from Authorize(operation)
+            if isinstance(answer, Raised):
+                if answer.interrupted:
+                    return None
+                return self._blocked(operation, Reason.AUTHORIZATION_FAILED, answer.failure.message, reading)
+            operation = replace(operation, authorized=answer.kind, explanation=answer.explanation)
+        if operation.authorized == "reject":
+            return _closed(operation, Reason.REJECTED, operation.explanation)
+        if operation.authorized == "review":
+            return _for_review(operation, operation.explanation)
+        if policy.revalidates:
+            answer = yield from Revalidate(operation)
+            if isinstance(answer, Raised):
+                if answer.interrupted:
+                    return None
+                return self._blocked(operation, Reason.REVALIDATION_FAILED, answer.failure.message, reading)
+            if answer.kind == "reject":
+                return _closed(operation, Reason.REJECTED, answer.explanation)
+            if answer.kind == "review":
+                return _for_review(operation, answer.explanation)
+        return operation
+
+    def _blocked(self, operation: Operation, reason: Reason, why: str, reading: Reading) -> Operation:
+        again = reading.now + self.call.policy.poll.delay(operation.looks)
+        return replace(
+            operation,
+            disposition=None,
+            reason=reason,
+            explanation=why,
+            retry_at=again,
+            looks=operation.looks + 1,
+        )
+
+    def _claim(self, operation: Operation) -> Program:
+        """Reserve another attempt; whoever else does so first, wins (C3)."""
+        nonce = self._nonce()
+        reply = yield from Claim(_reserving(operation, nonce, self.call.policy))
+        if isinstance(reply, Written):
+            return (yield from self._attempt(reply.operation, reply.reading))
+        loaded = yield from Load(self.call.key)
+        stored = loaded.operation
+        if stored is not None and stored.nonce == nonce:  # only the reply was lost (C2)
+            clock = Reading(loaded.reading.now, reply.reading.sent, loaded.reading.received)
+            return (yield from self._attempt(stored, clock))
+        return _stored(loaded)
+
+    # -- the attempt -----------------------------------------------------------------------------------------
+
+    def _attempt(self, operation: Operation, reading: Reading) -> Program:
+        reserved = operation.latest
+        done = yield from Execute(operation, self._not_after(operation, reading), reserved.timeout)
+        made = _ended(reserved, done, reading)
+        operation = replace(operation, attempts=(*operation.attempts[:-1], made), owner=None)
+        if done.interrupted or _was_paused(made):
+            reason = Reason.PAUSED if _was_paused(made) and not done.interrupted else Reason.INTERRUPTED
+            concluded = yield from self._record(replace(operation, reason=reason.value), reading)
+            return replace(concluded, interrupted=done.interrupted)
+
+        look = yield from self._look(operation, reading)
+        if look is None:
+            unseen = replace(operation, reason=Reason.INTERRUPTED.value)
+            return replace((yield from self._record(unseen, reading)), interrupted=True)
+        settled, _ = self._settle(look, running=False)
+        return (yield from self._record(settled, reading, look))
+
+    def _not_after(self, operation: Operation, reading: Reading) -> float | None:
+        """Stopwatch time after which this attempt must not begin to send (L9, D2)."""
+        policy, limits = self.call.policy, []
+        if policy.start_allowance is not None:
+            limits.append(reading.sent + policy.start_allowance.total_seconds())
+        expires = key_expires(operation.attempts, policy)
+        if expires is not None and len(operation.attempts) > 1:
+            left = expires - reading.now - policy.key_use
+            limits.append(reading.sent + left.total_seconds())
+        return min(limits, default=None)
+
+    # -- after an attempt, this pass's or an earlier one's ---------------------------------------------------
+
+    def _look(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, _Look | None]:
+        """Observe and reconcile. None: interrupted."""
+        saw = yield from Observe(operation)
+        if isinstance(saw, Raised):
+            if saw.interrupted:
+                return None
+            why = f"observe raised {saw.failure.type}: {saw.failure.message}"
+            return _looked(operation, Evidence.UNKNOWN, Reason.NOT_ESTABLISHED, why, reading.now, "observe")
+        observation, began = saw.observation, reading.at_least(saw.began)
+        verdict = yield from Reconcile(operation, observation)
+        source, proof = observation.source, observation.proves_absence
+        if isinstance(verdict, Raised):
+            if verdict.interrupted:
+                return None
+            why = f"reconcile raised {verdict.failure.type}: {verdict.failure.message}"
+            return _looked(operation, Evidence.UNKNOWN, Reason.RECONCILE_FAILED, why, began, source, proof)
+        if verdict.evidence is Evidence.NOT_APPLIED and not proof:  # O2
+            why = f"{source} found nothing, and could have missed it"
+            return _looked(operation, Evidence.UNKNOWN, Reason.ABSENCE_NOT_PROVEN, why, began, source, proof)
+        look = _looked(
+            operation,
+            verdict.evidence,
+            Reason.NOT_ESTABLISHED,
+            verdict.explanation or verdict.code,
+            began,
+            source,
+            proof,
+            verdict.code,
+        )
+        return replace(look, effect=verdict.effect, stored=verdict.stored)
+
+    def _settle(self, look: _Look, *, running: bool) -> tuple[Operation, Decision]:
+        """Decide what is safe next, and the operation that says so. Writes nothing."""
+        operation = look.operation
+        if operation.reserved and not running:  # L5
+            unrecorded = replace(operation.latest, outcome=Outcome.UNRECORDED)
+            operation = replace(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
+        decision = decide(
+            Facts(
+                evidence=look.evidence,
+                reason=look.reason,
+                attempts=operation.attempts,
+                running=running and operation.reserved,
+                began=look.began,
+                looks=operation.looks,
+                policy=self.call.policy,
+            )
+        )
+        open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
+        retry_now = decision.disposition is Disposition.RETRY and decision.retry_at is None
+        settled = replace(
+            operation,
+            disposition=decision.disposition,
+            reason=decision.reason.value,
+            explanation=look.explanation,
+            retry_at=look.began if retry_now else decision.retry_at,
+            evidence=look.evidence,
+            effect=look.stored if look.evidence is Evidence.APPLIED else operation.effect,
+            looks=operation.looks + 1 if open_question else 0,
+            looking_since=(operation.looking_since or look.began) if open_question else None,
+        )
+        if settled.closed and settled.reserved:  # seen while its owner still runs: nothing is left to wait for
+            superseded = replace(settled.latest, outcome=Outcome.UNRECORDED)
+            settled = replace(settled, attempts=(*settled.attempts[:-1], superseded), owner=None)
+        return settled, decision
+
+    # -- recording -------------------------------------------------------------------------------------------
+
+    def _record(self, operation: Operation, reading: Reading, look: _Look | None = None) -> Program:
+        """Store the operation if nobody else has written meanwhile; else report what is stored (C2)."""
+        operation = replace(operation, nonce=self._nonce())
+        reply = yield from Record(operation)
+        if isinstance(reply, Refused):
+            loaded = yield from Load(self.call.key)
+            if loaded.operation is None or loaded.operation.nonce != operation.nonce:
+                return (yield from self._lost(operation, loaded))
+            stored, now = loaded.operation, loaded.reading.now
+        else:
+            stored, now = reply.operation, reply.reading.now
+        saw = look is not None and look.evidence is Evidence.APPLIED
+        return Conclusion(stored, now, effect=look.effect if saw and look else None, saw_effect=saw)
+
+    def _lost(self, mine: Operation, loaded: Loaded) -> Program:
+        """Another pass has written. What this one learned of its own attempt is kept and decides nothing (C2)."""
+        made = mine.latest if mine.attempts and self._is_mine(mine.latest) else None
+        stored = loaded.operation
+        if made is None or stored is None:
+            return _stored(loaded)
+        if stored.reserved and stored.latest.nonce == made.nonce:
+            # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there.
+            merged = replace(
+                stored,
+                attempts=(*stored.attempts[:-1], made),
+                owner=None,
+                retry_at=None,
+                nonce=self._nonce(),
+            )
+            reply = yield from Record(merged)
+            if isinstance(reply, Written):
+                return Conclusion(reply.operation, reply.reading.now)
+        yield from KeepLate(self.call.key, made.number, made.nonce, _late(mine, made))
+        return _stored((yield from Load(self.call.key)))
+
+    def _nonce(self) -> str:
+        self.writes += 1
+        return f"{self.call.nonce}.{self.writes}"
+
+    def _is_mine(self, attempt: AttemptRecord) -> bool:
+        return attempt.nonce.partition(".")[0] == self.call.nonce
+
+
+_CHECK_FAILED = frozenset({Reason.AUTHORIZATION_FAILED, Reason.REVALIDATION_FAILED})
+
+
+# -- small pieces --------------------------------------------------------------------------------------------
+
+
+def _reserving(operation: Operation, nonce: str, policy: Policy) -> Operation:
+    """The operation with one more attempt, not yet started."""
+    before = operation.attempts
+    attempt = AttemptRecord(
+        number=before[-1].number + 1 if before else 1,
+        nonce=nonce,
+        window=policy.settles_after,
+        lag=policy.observation_lag,
+        timeout=policy.execute_timeout,
+        finished_by_response=policy.responds_after_effect,
+    )
+    return replace(
+        operation,
+        attempts=(*_pruned(before), attempt),
+        nonce=nonce,
+        disposition=None,
+        reason=Reason.IN_PROGRESS.value,
+        explanation="",
+        retry_at=None,
+        looks=0,
+        looking_since=None,
+    )
+
+
+def _pruned(attempts: tuple[AttemptRecord, ...]) -> tuple[AttemptRecord, ...]:
+    not_sent = [a for a in attempts if a.outcome is Outcome.NOT_SENT]
+    dropped = {a.number for a in not_sent[:-_KEPT_NOT_SENT]}
+    return tuple(a for a in attempts if a.number not in dropped) if dropped else attempts
+
+
+def _ended(reserved: AttemptRecord, done: Executed, reading: Reading) -> AttemptRecord:
+    ended = reading.at_most(done.ended)
+    return replace(
+        reserved,
+        ended=ended,
+        outcome=done.outcome,
+        retryable=done.retryable,
+        retry_after=None if done.retry_after is None else ended + done.retry_after,
+        failure=done.failure,
+        response=done.response,
+    )
+
+
+def _was_paused(attempt: AttemptRecord) -> bool:
+    """Not sent, and not because it could not be: the process was stopped for too long (L9)."""
+    return attempt.outcome is Outcome.NOT_SENT and attempt.failure is None
+
+
+def _looked(
+    operation: Operation,
+    evidence: Evidence,
+    reason: Reason,
+    explanation: str,
+    began: datetime,
+    source: str,
+    proves_absence: bool = False,
+    code: str | None = None,
+) -> _Look:
+    record = ObservationRecord(
+        began=began,
+        attempt=operation.latest.number,
+        source=source,
+        proves_absence=proves_absence,
+        evidence=evidence,
+        code=code or reason.value,
+        explanation=explanation,
+    )
+    seen = replace(operation, history=operation.history.plus(record))
+    return _Look(seen, evidence, reason, explanation, began)
+
+
+def _closed(operation: Operation, reason: Reason, why: str) -> Operation:
+    return replace(
+        operation,
+        disposition=Disposition.REPLAN,
+        reason=reason.value,
+        explanation=why,
+        retry_at=None,
+    )
+
+
+def _for_review(operation: Operation, why: str) -> Operation:
+    return replace(
+        operation,
+        disposition=Disposition.REVIEW,
+        reason=Reason.REVIEW_REQUIRED.value,
+        explanation=why,
+        retry_at=None,
+    )
+
+
+def _observable_from(attempt: AttemptRecord) -> datetime:
+    """An attempt whose owner lives is left alone until its window is over (C5)."""
+    assert attempt.started is not None
+    return attempt.started + (_WINDOW_UNDECLARED if attempt.window is None else attempt.window)
+
+
+def _in_progress(operation: Operation, reading: Reading) -> Conclusion:
+    """Come back after half the attempt's age: soon while it is young, rarely when it is slow (C1)."""
+    started = operation.latest.started
+    assert started is not None
+    pause = min(max((reading.now - started) / 2, _SOONEST), _LATEST)
+    return Conclusion(operation, reading.now, in_progress_until=reading.now + pause)
+
+
+def _stored(loaded: Loaded) -> Conclusion:
+    if loaded.operation is not None and loaded.operation.reserved:
+        return _in_progress(loaded.operation, loaded.reading)
+    return Conclusion(loaded.operation, loaded.reading.now)
+
+
+def _late(mine: Operation, made: AttemptRecord) -> JSON:
+    return {
+        "outcome": made.outcome.value if made.outcome else None,
+        "ended": made.ended.isoformat() if made.ended else None,
+        "failure": {"type": made.failure.type, "message": made.failure.message} if made.failure else None,
+        "response": made.response,
+        "evidence": mine.evidence.value if mine.evidence else None,
+        "explanation": mine.explanation,
+    }

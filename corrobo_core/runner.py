@@ -1,0 +1,361 @@
+"""Drivers: they perform the lifecycle's commands on a ledger and a contract. One is synchronous, one not.
+
+Source: semantics L2, L7, L9, C6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, ParamSpec, Self, TypeVar
+
+from corrobo_core.attempt import entered
+from corrobo_core.commands import (
+    Claim,
+    Command,
+    Execute,
+    Executed,
+    HookCommand,
+    LedgerCommand,
+    Open,
+    Opened,
+    Raised,
+    Record,
+    Written,
+)
+from corrobo_core.contract import BaseEffect, Effect, EffectContract
+from corrobo_core.definition import Definition
+from corrobo_core.errors import ContractError, UsageError
+from corrobo_core.hooks import HookCall, Hooks
+from corrobo_core.ledgers.ports import Ledger
+from corrobo_core.lifecycle import Call, Conclusion, Program, observe, run
+from corrobo_core.records import EffectResult, OperationKey, Outcome, Reason
+from corrobo_core.values import LOST
+
+__all__ = ["AsyncEffectRunner", "EffectRunner"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class _Pass:
+    """What both drivers keep while one pass runs."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        definition: Definition,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        context: Mapping[str, Any],
+        observe_now: bool,
+    ) -> None:
+        operation_id, bound = definition.bind(args, kwargs)
+        self.ledger, self.definition = ledger, definition
+        self.key = OperationKey(ledger.namespace, operation_id, definition.type)
+        self.nonce = secrets.token_hex(8)
+        self.call = Call(self.nonce, self.key, bound.intent, bound.fingerprint, definition.policy, observe_now)
+        redact: Callable[[str], str] | None = getattr(ledger, "redact", None)
+        self.hooks = Hooks(definition, bound, lambda: ledger.idempotency_key(self.key), context, redact)
+        self._reserved: str | None = None
+
+    def __enter__(self) -> Self:
+        self.ledger.pass_started(self.nonce)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ledger.pass_ended(self.nonce)
+        if self._reserved is not None:  # L7: nobody makes this attempt any more, and no record says so
+            self.ledger.abandon(self.key, self._reserved)
+
+    def asking(self, command: LedgerCommand[Any]) -> None:
+        """Before a ledger command: from here on the attempt may be reserved."""
+        if isinstance(command, Claim) or (isinstance(command, Open) and command.operation.reserved):
+            self._reserved = command.operation.nonce
+
+    def answered(self, command: LedgerCommand[Any], reply: Any) -> None:
+        """After its reply: is an attempt of this pass still without a record?"""
+        match command, reply:
+            case Open(), Opened(mine=False):
+                self._reserved = None
+            case Record(operation), Written() if operation.owner is None:
+                self._reserved = None
+            case _:
+                pass
+
+    def result(self, end: Conclusion) -> EffectResult[Any]:
+        """The public form of a conclusion."""
+        operation = end.operation
+        if operation is None:
+            return EffectResult(
+                self.key.type,
+                self.key.operation_id,
+                disposition=None,
+                evidence=None,
+                reason=Reason.NEVER_SENT.value,
+                explanation="no attempt was ever recorded",
+                retry_at=None,
+                now=end.now,
+            )
+        result: EffectResult[Any] = EffectResult(
+            operation.key.type,
+            operation.key.operation_id,
+            disposition=operation.disposition,
+            evidence=operation.evidence,
+            reason=operation.reason,
+            explanation=operation.explanation,
+            retry_at=operation.retry_at,
+            now=end.now,
+            looking_since=operation.looking_since,
+            token=operation.episode.token if operation.episode else None,
+            attempts=operation.attempts,
+            history=operation.history,
+        )
+        if end.in_progress_until is not None:
+            return replace(
+                result,
+                disposition=None,
+                reason=Reason.IN_PROGRESS.value,
+                explanation="another pass is making an attempt",
+                retry_at=end.in_progress_until,
+            )
+        if end.saw_effect:
+            return replace(result, effect=end.effect)
+        if operation.closed and operation.evidence is not None and operation.disposition == "COMPLETE":
+            effect = self.definition.effect_type.decode(operation.effect)
+            lost = effect is LOST
+            return replace(result, effect=None if lost else effect, value_lost=lost)
+        return result
+
+
+class _Runner:
+    """What both runners share: a ledger and per-call options."""
+
+    def __init__(
+        self, ledger: Ledger, *, context: Mapping[str, Any] | None = None, observe_now: bool = False
+    ) -> None:
+        self.ledger = ledger
+        self._context = dict(context or {})
+        self._observe_now = observe_now
+
+    def with_context(self, **context: Any) -> Self:
+        """A runner whose calls carry this, to ``authorize`` and ``revalidate`` only; never stored (I6)."""
+        merged = {**self._context, **context}
+        return type(self)(self.ledger, context=merged, observe_now=self._observe_now)
+
+    def observing_now(self) -> Self:
+        """A runner whose passes read the world also before ``retry_at`` (O5)."""
+        return type(self)(self.ledger, context=self._context, observe_now=True)
+
+    def _pass(self, effect: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Pass:
+        if not isinstance(effect, BaseEffect):
+            raise UsageError(type(self).__name__, f"takes an effect, not a {type(effect).__name__}")
+        return _Pass(self.ledger, effect.definition, args, kwargs, self._context, self._observe_now)
+
+
+class EffectRunner(_Runner):
+    """Runs synchronous effects. One call is one pass: it never sleeps and never schedules (L2).
+
+    Args:
+        ledger: where operations are recorded.
+        context: see `with_context`.
+        observe_now: see `observing_now`.
+    """
+
+    def run(
+        self, effect: Effect[P, R] | EffectContract[Any, Any, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> EffectResult[R]:
+        """Make sure that the effect happens once, as far as this pass can; at most one attempt is made.
+
+        Args:
+            effect: a synchronous effect.
+            *args: its intent, as the function takes it after ``attempt``.
+            **kwargs: likewise.
+
+        Returns:
+            what is known and what is safe to do next; ``unwrap()`` it for the effect.
+
+        Raises:
+            IntentError, IdentityError, IdentityReused, ContractError: refused, nothing sent. Not retryable.
+            LedgerUnavailable: the database did not answer. Retryable; the next pass observes first.
+
+        Source: semantics L2, L3.
+        """
+        return self._drive(effect, args, kwargs, run)
+
+    def observe(
+        self, effect: Effect[P, R] | EffectContract[Any, Any, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> EffectResult[R]:
+        """Look at the world for this operation, and only look, whatever is found.
+
+        Raises:
+            As `run`.
+
+        Source: semantics L4, O5.
+        """
+        return self._drive(effect, args, kwargs, observe)
+
+    def _drive(
+        self,
+        effect: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        program: Callable[[Call], Program],
+    ) -> EffectResult[Any]:
+        this = self._pass(effect, args, kwargs)
+        if this.definition.is_async:
+            raise ContractError(this.definition.type, "effect", "is async; run it with AsyncEffectRunner")
+        with this:
+            end = _drive(program(this.call), lambda command: self._perform(this, command))
+        if end.interrupted and this.hooks.seen_error is not None:
+            raise this.hooks.seen_error
+        return this.result(end)
+
+    def _perform(self, this: _Pass, command: Command[Any]) -> Any:
+        if isinstance(command, LedgerCommand):
+            this.asking(command)
+            reply = self.ledger.perform(command)
+            this.answered(command, reply)
+            return reply
+        assert isinstance(command, HookCommand)
+        call = this.hooks.prepare(command)
+        return _call(call) if isinstance(call, HookCall) else call
+
+
+class AsyncEffectRunner(_Runner):
+    """Runs effects of both kinds on an event loop; synchronous hooks run in threads.
+
+    Args:
+        ledger: where operations are recorded.
+        context: see `with_context`.
+        observe_now: see `observing_now`.
+    """
+
+    async def run(self, effect: BaseEffect[P, R], /, *args: P.args, **kwargs: P.kwargs) -> EffectResult[R]:
+        """`EffectRunner.run`. Cancelled, it finishes its bookkeeping first (L7); a hook in a thread is
+        waited for, since a thread cannot be cancelled.
+        """
+        return await self._drive(effect, args, kwargs, run)
+
+    async def observe(self, effect: BaseEffect[P, R], /, *args: P.args, **kwargs: P.kwargs) -> EffectResult[R]:
+        """`EffectRunner.observe`."""
+        return await self._drive(effect, args, kwargs, observe)
+
+    async def _drive(
+        self,
+        effect: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        program: Callable[[Call], Program],
+    ) -> EffectResult[Any]:
+        this = self._pass(effect, args, kwargs)
+        with this:
+            shield = _Shield()
+            end = await _drive_async(program(this.call), lambda command: self._perform(this, command, shield))
+        if shield.cancelled:
+            raise asyncio.CancelledError
+        if end.interrupted and this.hooks.seen_error is not None:
+            raise this.hooks.seen_error
+        return this.result(end)
+
+    async def _perform(self, this: _Pass, command: Command[Any], shield: _Shield) -> Any:
+        if isinstance(command, LedgerCommand):
+            this.asking(command)
+            reply = await shield.run(self.ledger.perform_async(command))
+            this.answered(command, reply)
+            return reply
+        assert isinstance(command, HookCommand)
+        call = this.hooks.prepare(command)
+        if not isinstance(call, HookCall):
+            return call
+        if shield.cancelled:  # told to stop while the ledger answered: nothing more is begun
+            return _not_begun(command, call)
+        return await _call_async(call, shield)
+
+
+# -- driving -------------------------------------------------------------------------------------------------
+
+
+def _drive(program: Program, perform: Callable[[Command[Any]], Any]) -> Conclusion:
+    try:
+        command = next(program)
+        while True:
+            command = program.send(perform(command))
+    except StopIteration as stop:
+        end: Conclusion = stop.value
+        return end
+    finally:
+        program.close()
+
+
+async def _drive_async(program: Program, perform: Callable[[Command[Any]], Coroutine[Any, Any, Any]]) -> Conclusion:
+    # StopIteration cannot pass through a coroutine, so the sends are caught one by one.
+    try:
+        reply: Any = None
+        while True:
+            try:
+                command = program.send(reply)
+            except StopIteration as stop:
+                end: Conclusion = stop.value
+                return end
+            reply = await perform(command)
+    finally:
+        program.close()
+
+
+def _call(call: HookCall) -> Any:
+    try:
+        with entered(call.attempt):
+            value = call.call()
+    except BaseException as error:
+        return call.failed(error)
+    return call.answer(value)
+
+
+async def _call_async(call: HookCall, shield: _Shield) -> Any:
+    try:
+        with entered(call.attempt):
+            if call.is_async:
+                timeout = None if call.timeout is None else call.timeout.total_seconds()
+                async with asyncio.timeout(timeout):
+                    value = await call.call()
+            elif call.name == "reconcile":  # pure
+                value = call.call()
+            else:
+                value = await shield.run(_in_thread(call.call))
+    except BaseException as error:
+        return call.failed(error)
+    return call.answer(value)
+
+
+async def _in_thread(fn: Callable[[], T]) -> T:
+    context = copy_context()
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(fn))
+
+
+def _not_begun(command: HookCommand[Any], call: HookCall) -> Any:
+    if isinstance(command, Execute):
+        failed: Executed = call.failed(asyncio.CancelledError())
+        return replace(failed, outcome=Outcome.NOT_SENT)
+    raised: Raised = call.failed(asyncio.CancelledError())
+    return raised
+
+
+class _Shield:
+    """Lets the bookkeeping finish when the pass is cancelled, and remembers that it was (L7)."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                self.cancelled = True
+        return task.result()

@@ -1,0 +1,44 @@
+"""The stored form of what providers return, by the type that the effect declares.
+
+Source: semantics T4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from corrobo_core.canonical import decode_value, encode_value
+from corrobo_core.records import JSON, Unstorable
+
+__all__ = ["LOST", "ValueType"]
+
+LOST = object()
+"""Stands for a value that could not be stored, or does not fit its type any more."""
+
+
+class ValueType:
+    """One declared type: how its values are stored and read back. Never raises: an outcome is never lost."""
+
+    def __init__(self, adapter: TypeAdapter[Any]) -> None:
+        self._adapter = adapter
+
+    def encode(self, value: object) -> JSON:
+        """The stored form, marked where it had to be changed."""
+        try:
+            # Not pydantic's JSON mode: it makes NaN null and bytes text.
+            form = self._adapter.dump_python(value, by_alias=True, round_trip=True, warnings=False)
+        except Exception:  # whatever a provider's object does when it is looked at
+            form = value
+        return encode_value(form)
+
+    def decode(self, stored: JSON) -> Any:
+        """The value, or `LOST`."""
+        try:
+            value = decode_value(stored)
+            if isinstance(value, Unstorable):
+                return LOST
+            return self._adapter.validate_python(value)
+        except (ValidationError, ValueError, KeyError, TypeError):
+            return LOST
