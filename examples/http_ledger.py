@@ -263,9 +263,7 @@ class Book:
             return [
                 credit
                 for committed_at, credit in self._credits
-                if credit.account == account
-                and reference in (None, credit.reference)
-                and committed_at <= horizon
+                if credit.account == account and reference in (None, credit.reference) and committed_at <= horizon
             ]
 
     def counts(self, reference: str | None) -> Counts:

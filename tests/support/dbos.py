@@ -9,9 +9,7 @@ from pathlib import Path
 from dbos import DBOS, DBOSConfig
 
 
-def dbos_config(
-    database: str | Path, *, executor_id: str = "local", application_version: str = "1"
-) -> DBOSConfig:
+def dbos_config(database: str | Path, *, executor_id: str = "local", application_version: str = "1") -> DBOSConfig:
     """A quiet configuration with a pinned version, so that a fresh process recovers a killed one's workflows.
 
     Args:

@@ -42,9 +42,7 @@ def running_pgbouncer(dsn: str, *, pool_size: int = 20) -> Iterator[str]:
     user = unprivileged_user()
     folder = temporary_folder("bouncer", user)
     (folder / "pgbouncer.ini").write_text(
-        CONFIGURATION.format(
-            host=target["host"], port=target.get("port", 5432), pool_size=pool_size, folder=folder
-        )
+        CONFIGURATION.format(host=target["host"], port=target.get("port", 5432), pool_size=pool_size, folder=folder)
     )
     (folder / "users.txt").write_text(f'"{target["user"]}" "{target.get("password", "")}"\n')
     server = Server([_program(), folder / "pgbouncer.ini"], folder, user, signal.SIGINT)
@@ -57,14 +55,10 @@ def running_pgbouncer(dsn: str, *, pool_size: int = 20) -> Iterator[str]:
 
 
 def _program() -> str:
-    path = os.pathsep.join(
-        [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]
-    )  # Debian puts it there
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])  # Debian puts it there
     program = shutil.which("pgbouncer", path=path)
     if program is None:
-        raise RuntimeError(
-            "pgbouncer is missing: make test installs it on Debian, elsewhere install it by hand"
-        )
+        raise RuntimeError("pgbouncer is missing: make test installs it on Debian, elsewhere install it by hand")
     return program
 
 

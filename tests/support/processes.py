@@ -176,9 +176,7 @@ class Server:
         stop_signal: asks it to stop quickly and cleanly.
     """
 
-    def __init__(
-        self, command: Sequence[str | Path], folder: Path, user: str, stop_signal: signal.Signals
-    ) -> None:
+    def __init__(self, command: Sequence[str | Path], folder: Path, user: str, stop_signal: signal.Signals) -> None:
         self.log = folder / "server.log"
         guard = [sys.executable, "-I", "-S", str(GUARD), str(folder), user, str(int(stop_signal))]
         with self.log.open("ab") as log:

@@ -49,9 +49,7 @@ def test_the_same_credit_twice_is_two_credits(http_ledger: HttpLedger) -> None:
         (error_after_commit(502), HTTPError),
     ],
 )
-def test_a_commit_without_a_good_answer(
-    http_ledger: HttpLedger, fault: object, error: type[Exception]
-) -> None:
+def test_a_commit_without_a_good_answer(http_ledger: HttpLedger, fault: object, error: type[Exception]) -> None:
     http_ledger.fail_next(fault)  # type: ignore[arg-type]
 
     with pytest.raises(error):

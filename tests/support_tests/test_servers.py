@@ -96,9 +96,7 @@ async def test_temporal_runs_a_workflow(temporal_client: Client) -> None:
             activity_executor=threads,
             workflow_runner=UnsandboxedWorkflowRunner(),
         ):
-            done = await temporal_client.execute_workflow(
-                Doubling.run, 21, id="doubling", task_queue="doubling"
-            )
+            done = await temporal_client.execute_workflow(Doubling.run, 21, id="doubling", task_queue="doubling")
     assert done == 42
 
 
