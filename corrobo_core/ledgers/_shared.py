@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -214,10 +215,11 @@ class Migration(NamedTuple):
     sql: str
 
 
-def migrations(dialect: str) -> list[Migration]:
+@cache
+def migrations(dialect: str) -> tuple[Migration, ...]:
     """All steps of a dialect (``sqlite``, ``postgres``), in order, without gaps from 1."""
     folder = resources.files("corrobo_core.ledgers") / "schema" / dialect
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda e: e.name)
-    steps = [Migration(int(file.name.partition("_")[0]), file.read_text("utf-8")) for file in files]
+    steps = tuple(Migration(int(file.name.partition("_")[0]), file.read_text("utf-8")) for file in files)
     assert [step.number for step in steps] == list(range(1, len(steps) + 1)), "migrations have gaps"
     return steps
