@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 from corrobo_core.commands import Holder
 from corrobo_core.errors import UsageError
 from corrobo_core.ledgers.document import from_row
-from corrobo_core.records import Operation, OperationKey
+from corrobo_core.records import Operation, OperationKey, evolve
 
 __all__ = [
     "Abandoned",
@@ -81,8 +80,8 @@ def read_row(ledger: str, namespace: str, operation_id: str, row: Row) -> Operat
 
 def with_reservation(operation: Operation, version: int, owner: int, started: datetime) -> Operation:
     """What is stored after the latest attempt was reserved, without reading it back."""
-    latest = replace(operation.attempts[-1], started=started)
-    return replace(operation, version=version, owner=owner, attempts=(*operation.attempts[:-1], latest))
+    latest = evolve(operation.attempts[-1], started=started)
+    return evolve(operation, version=version, owner=owner, attempts=(*operation.attempts[:-1], latest))
 
 
 # -- owners and passes -----------------------------------------------------------------------------
@@ -169,12 +168,14 @@ class LedgerBase:
 
     Args:
         namespace: 1 to 200 characters without NUL or lone surrogates (C8).
+        redact: sees every text of an exception before it is stored (T3).
 
     Raises:
         UsageError: the namespace cannot be stored. Not retryable.
     """
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, redact: Callable[[str], str] | None = None) -> None:
+        self.redact = redact
         self._namespace = _checked_namespace(type(self).__name__, namespace)
         self._passes = Passes()
         self._abandoned = Abandoned()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ from corrobo_core.ledgers._shared import Abandoned, Passes, Row, holder, read_ro
 from corrobo_core.ledgers._sqlite_file import SqliteFile, clock
 from corrobo_core.ledgers._sqlite_pool import Pool
 from corrobo_core.ledgers.document import to_document
-from corrobo_core.records import Operation, OperationKey
+from corrobo_core.records import Operation, OperationKey, evolve
 
 __all__ = ["Commands"]
 
@@ -117,15 +116,15 @@ class Commands:
         # An index look-up is nothing beside a commit, and whoever finds a row waits for no writer (C1).
         found = self._run(connection, _READ, (operation.key.namespace, operation.key.operation_id))
         if found.rows:
-            return self._opened(operation, found)
+            return self._opened(operation.nonce, operation.key, found)
         owner = self._own_key() if operation.attempts else None
         values = {**_written(operation), "type": operation.key.type, "fp": operation.fingerprint}
         values |= {"intent": operation.intent, "owner": owner}
-        return self._opened(operation, self._write(connection, _INSERT, values))
+        return self._opened(operation.nonce, operation.key, self._write(connection, _INSERT, values))
 
-    def _opened(self, operation: Operation, answer: _Answer) -> Opened:
-        stored, reading = self._stored(operation.key, answer)
-        return Opened(stored, stored.nonce == operation.nonce, self._holder(stored), reading)
+    def _opened(self, nonce: str, key: OperationKey, answer: _Answer) -> Opened:
+        stored, reading = self._stored(key, answer)
+        return Opened(stored, stored.nonce == nonce, self._holder(stored), reading)
 
     def _load(self, connection: sqlite3.Connection, key: OperationKey) -> Loaded:
         found = self._run(connection, _READ, (key.namespace, key.operation_id))
@@ -149,7 +148,7 @@ class Commands:
         answer = self._write(connection, _RECORD, values)
         if not answer.rows:
             return Refused(answer.reading(clock()))
-        return Written(replace(operation, version=operation.version + 1), answer.reading(answer.rows[0][1]))
+        return Written(evolve(operation, version=operation.version + 1), answer.reading(answer.rows[0][1]))
 
     def _keep_late(self, connection: sqlite3.Connection, late: KeepLate) -> None:
         values = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -41,6 +42,7 @@ class SqliteLedger(LedgerBase):
     Args:
         path: the file, on a local disk. Beside it appear ``-wal``, ``-shm`` and a folder ``-owners``.
         namespace: operations of two namespaces never meet, and may have equal ids.
+        redact: sees every text of an exception before it is stored.
         lock_timeout: how long a statement may wait for other writers of the file.
         synchronous: what SQLite syncs at each commit: ``FULL`` or ``EXTRA``.
         accept_duplicates_after_crash: allows ``NORMAL`` and ``OFF``. After a power failure reservations can be
@@ -58,11 +60,12 @@ class SqliteLedger(LedgerBase):
         path: str | PathLike[str],
         *,
         namespace: str = "default",
+        redact: Callable[[str], str] | None = None,
         lock_timeout: timedelta = timedelta(seconds=5),
         synchronous: Synchronous = "FULL",
         accept_duplicates_after_crash: bool = False,
     ) -> None:
-        super().__init__(namespace)
+        super().__init__(namespace, redact)
         if lock_timeout <= timedelta():
             raise UsageError("SqliteLedger", "lock_timeout: pass more than zero")
         file = SqliteFile(_checked_path(path), synchronous, lock_timeout.total_seconds())
