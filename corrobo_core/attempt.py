@@ -18,7 +18,7 @@ from corrobo_core.records import AttemptRecord, Failure, History, Outcome
 __all__ = ["Attempt", "current_attempt", "entered"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attempt:
     """One attempt, as its hooks see it.
 

@@ -6,7 +6,6 @@ Source: semantics I1 to I4, L8.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +13,9 @@ from typing import Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict
 
-from corrobo_core.canonical import MAX_INTENT_BYTES, canonical_json, check_intent, fingerprint
+from corrobo_core.canonical import MAX_INTENT_BYTES, canonical_json, check_intent, fingerprint, is_plain
 from corrobo_core.errors import ContractError, IdentityError, IntentError
 from corrobo_core.records import JSON
 
@@ -71,12 +71,15 @@ class Parameters:
         self._fn, self._model = fn, model
 
     @cached_property
-    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+    def _adapter(self) -> TypeAdapter[Any]:
         # Made at the first call: annotations may name classes that the module defines further down.
         if self._model is not None:
-            return {"intent": adapter_for(self.effect, "intent", self._model)}
+            return adapter_for(self.effect, "intent", self._model)
         hints = type_hints(self.effect, self._fn)
-        return {name: adapter_for(self.effect, name, hints.get(name, Any)) for name in self.names}
+        for name in self.names:  # one by one, so that the error names the parameter
+            adapter_for(self.effect, f"parameter {name}", hints.get(name, Any))
+        fields = {name: hints.get(name, Any) for name in self.names}
+        return adapter_for(self.effect, "parameters", TypedDict("Intent", fields))  # type: ignore[operator]
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
         """The intent of one call.
@@ -85,16 +88,15 @@ class Parameters:
             IntentError: arguments are missing, unknown, of the wrong type, or not storable exactly. Nothing
                 has been written or sent. Not retryable.
         """
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise IntentError("arguments", str(error)) from None
-        bound.apply_defaults()
-        fields = {name: self._json_form(name, value) for name, value in bound.arguments.items()}
-        text = canonical_json(self._stored_form(fields), limit=self.limit)
+        given = self._given(args, kwargs)
+        value = given["intent"] if self._model is not None else given
+        check_intent(value)  # before validation, which would turn bytes into text, or loop
+        form = self._json_form(value)
+        text = canonical_json(form, limit=self.limit)
         values = self.load(text)
-        self._check_round_trip(fields, values)
-        return Bound(values, text, self._fingerprint(fields, text))
+        if self._dump_json(values["intent"] if self._model is not None else values) != form:
+            raise IntentError("intent", "does not come back from storage as it was; look for excluded fields")
+        return Bound(values, text, self._fingerprint(form, text))
 
     def load(self, intent: str) -> dict[str, Any]:
         """The hooks' arguments from a recorded intent.
@@ -102,57 +104,53 @@ class Parameters:
         Raises:
             IntentError: it does not fit the effect's types any more. Not retryable.
         """
-        recorded = json.loads(intent)
-        fields = {"intent": recorded} if self._model is not None else recorded
-        values: dict[str, Any] = {}
-        for name, adapter in self._adapters.items():
-            try:
-                values[name] = adapter.validate_json(json.dumps(fields[name]))
-            except KeyError:
-                raise IntentError(f"intent.{name}", "is not in the recorded intent") from None
-            except ValidationError as error:
-                problem = _problem(error)
-                raise IntentError(_path(name, error), f"does not come back from storage: {problem}") from None
-        return values
+        try:
+            value: Any = self._adapter.validate_json(intent)
+        except ValidationError as error:
+            raise IntentError(_path(error), f"does not come back from storage: {_problem(error)}") from None
+        return {"intent": value} if self._model is not None else value
 
     def as_arguments(self, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The values as positional and keyword arguments, as the function declares them."""
         by_keyword = {name: values[name] for name in self._keyword_only}
         return tuple(values[name] for name in self.names if name not in by_keyword), by_keyword
 
-    def _stored_form(self, fields: dict[str, JSON]) -> JSON:
-        return fields["intent"] if self._model is not None else fields
+    def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if not kwargs and not self._keyword_only and len(args) == len(self.names):
+            return dict(zip(self.names, args, strict=True))
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise IntentError("arguments", str(error)) from None
+        bound.apply_defaults()
+        return dict(bound.arguments)
 
-    def _json_form(self, name: str, value: object) -> JSON:
-        adapter = self._adapters[name]
-        check_intent(value, self._path(name))  # before validation: it would turn bytes into text, or loop
+    def _json_form(self, value: object) -> JSON:
         try:
-            valid = adapter.validate_python(value)
+            valid = self._adapter.validate_python(value)
         except ValidationError as error:
-            raise IntentError(_path(name, error), _problem(error)) from None
+            raise IntentError(_path(error), _problem(error)) from None
         try:
-            check_intent(adapter.dump_python(valid, warnings="error"), self._path(name))
-            form: JSON = adapter.dump_python(valid, mode="json", by_alias=True, round_trip=True, warnings="error")
+            if not is_plain(valid):  # models and the like: what they hold
+                check_intent(self._adapter.dump_python(valid, warnings="error"))
+            return self._dump_json(valid)
+        except IntentError:
+            raise
         except (PydanticSerializationError, ValueError) as error:
-            raise IntentError(self._path(name), f"cannot be stored ({type(error).__name__})") from None
+            raise IntentError("intent", f"cannot be stored ({type(error).__name__})") from None
+
+    def _dump_json(self, value: object) -> JSON:
+        form: JSON = self._adapter.dump_python(
+            value, mode="json", by_alias=True, round_trip=True, warnings="error"
+        )
         return form
 
-    def _check_round_trip(self, fields: dict[str, JSON], values: dict[str, Any]) -> None:
-        for name, form in fields.items():
-            again = self._adapters[name].dump_python(values[name], mode="json", by_alias=True, round_trip=True)
-            if again != form:
-                raise IntentError(self._path(name), "does not come back from storage as it was")
-
-    def _fingerprint(self, fields: dict[str, JSON], text: str) -> str:
+    def _fingerprint(self, form: JSON, text: str) -> str:
         if not self.volatile:
             return fingerprint(text)
-        whole = fields["intent"] if self._model is not None else fields
-        assert isinstance(whole, dict)
-        bound = {name: value for name, value in whole.items() if name not in self.volatile}
+        assert isinstance(form, dict)
+        bound = {name: value for name, value in form.items() if name not in self.volatile}
         return fingerprint(canonical_json(bound, limit=self.limit))
-
-    def _path(self, name: str) -> str:
-        return "intent" if self._model is not None else f"intent.{name}"
 
 
 def type_hints(effect: str, fn: Callable[..., Any] | None) -> dict[str, Any]:
@@ -171,11 +169,9 @@ def _problem(error: ValidationError) -> str:
     return str(first["msg"])
 
 
-def _path(name: str, error: ValidationError) -> str:
+def _path(error: ValidationError) -> str:
     place = error.errors(include_input=False, include_url=False, include_context=False)[0]["loc"]
-    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in place]
-    start = "intent" if name == "intent" else f"intent.{name}"
-    return start + "".join(steps)
+    return "intent" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
 
 
 # -- identity (I1) -------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ __all__ = [
     "encode_value",
     "fingerprint",
     "idempotency_key",
+    "is_plain",
     "safe_text",
     "stored_failure",
 ]
@@ -39,6 +40,7 @@ MAX_VALUE_BYTES = 1 << 20
 MAX_TEXT = 2_000
 _MAX_INT = (1 << 53) - 1
 _TAG = "$corrobo"
+_STRICT = json.JSONEncoder(allow_nan=False)
 
 
 # -- intents -------------------------------------------------------------------------------------------------
@@ -56,7 +58,25 @@ def check_intent(value: object, path: str = "intent") -> None:
 
     Source: semantics I4.
     """
-    _check(value, path, ())
+    if not is_plain(value):
+        _check(value, path, ())
+
+
+def is_plain(value: object, depth: int = 20) -> bool:
+    """Whether a value is certainly storable: the common case, told quickly. False says nothing."""
+    kind = type(value)
+    if kind is str:
+        return value.isascii() and "\x00" not in value  # type: ignore[attr-defined]
+    if kind is int:
+        return -_MAX_INT <= value <= _MAX_INT  # type: ignore[operator]
+    if kind is dict:
+        items = value.items()  # type: ignore[attr-defined]
+        return depth > 0 and all(
+            type(key) is str and is_plain(key) and is_plain(item, depth - 1) for key, item in items
+        )
+    if kind is list:
+        return depth > 0 and all(is_plain(item, depth - 1) for item in value)  # type: ignore[attr-defined]
+    return kind is bool or value is None
 
 
 def _check(value: object, path: str, above: tuple[int, ...]) -> None:
@@ -165,9 +185,11 @@ def encode_value(value: object) -> JSON:
 
     Source: semantics T4.
     """
+    if value is None:
+        return None
     try:
         encoded = _encode(value, 0)
-        text = json.dumps(encoded, ensure_ascii=True, allow_nan=False)
+        text = _STRICT.encode(encoded)
     except (ValueError, RecursionError, TypeError):
         return {_TAG: "unstorable", "type": safe_text(type(value).__name__)}
     if len(text) > MAX_VALUE_BYTES:

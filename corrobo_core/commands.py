@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from corrobo_core.records import (
     JSON,
+    Check,
     Evidence,
     Failure,
     Observation,
@@ -166,7 +167,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(LedgerCommand["Written | Refused"]):
+class Claim(LedgerCommand[Written | Refused]):
     """Reserve ``operation.attempts[-1]`` if the stored version is still ``operation.version`` (C3).
 
     ``started`` becomes the ledger's clock, read after any lock wait, and the owner this process.
@@ -176,7 +177,7 @@ class Claim(LedgerCommand["Written | Refused"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Record(LedgerCommand["Written | Refused"]):
+class Record(LedgerCommand[Written | Refused]):
     """Store ``operation`` if the stored version is still ``operation.version`` (C2)."""
 
     operation: Operation
@@ -204,14 +205,14 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Authorize(HookCommand["Check | Raised"]):
+class Authorize(HookCommand[Check | Raised]):
     """May this operation be attempted at all?"""
 
     operation: Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Revalidate(HookCommand["Check | Raised"]):
+class Revalidate(HookCommand[Check | Raised]):
     """Is a new attempt still right, now? Gates new attempts only (L6)."""
 
     operation: Operation
@@ -255,7 +256,7 @@ class Saw:
 
 
 @dataclass(frozen=True, slots=True)
-class Observe(HookCommand["Saw | Raised"]):
+class Observe(HookCommand[Saw | Raised]):
     """Read the authoritative system (L4). A `Raised` reply counts as begun when the command was."""
 
     operation: Operation
@@ -273,7 +274,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Reconcile(HookCommand["Judged | Raised"]):
+class Reconcile(HookCommand[Judged | Raised]):
     """Compare what was seen with what was intended. Pure (O8)."""
 
     operation: Operation

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from corrobo_core.attempt import Attempt
@@ -28,7 +29,7 @@ from corrobo_core.commands import (
 )
 from corrobo_core.definition import Definition
 from corrobo_core.errors import NotSent, Rejected
-from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, Outcome, Verdict
+from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, Outcome, Verdict, evolve
 from corrobo_core.values import LOST
 
 __all__ = ["HookCall", "Hooks", "is_interruption"]
@@ -84,7 +85,11 @@ class Hooks:
         redact: Callable[[str], str] | None,
     ) -> None:
         self._definition, self._bound = definition, bound
-        self._key, self._context, self._redact = idempotency_key, context, redact
+        self._context, self._redact = context, redact
+        self._blank = cache(
+            lambda key: Attempt(key.type, key.operation_id, key.namespace, 1, idempotency_key())
+        )
+        self._observed: tuple[Operation, Attempt] | None = None
         self.seen_error: BaseException | None = None
 
     def prepare(self, command: HookCommand[Any]) -> HookCall | Any:
@@ -134,15 +139,20 @@ class Hooks:
         return parameters.as_arguments(values)
 
     def _attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:
+        if self._observed is not None and self._observed[0] is operation:  # observe's is reconcile's
+            return self._observed[1]
+        attempt = self._new_attempt(operation, timeout, with_context=with_context)
+        if timeout is None and not with_context:
+            self._observed = operation, attempt
+        return attempt
+
+    def _new_attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:
         latest = operation.latest if operation.attempts else None
         response = latest.response if latest else None
         decoded = None if response is None else self._definition.response_type.decode(response)
-        return Attempt(
-            operation_type=operation.key.type,
-            operation_id=operation.key.operation_id,
-            namespace=operation.key.namespace,
+        return evolve(
+            self._blank(operation.key),
             number=latest.number if latest else 1,
-            idempotency_key=self._key(),
             deadline=None if timeout is None else datetime.now(UTC) + timeout,
             stops_at=None if timeout is None else stopwatch() + timeout.total_seconds(),
             outcome=latest.outcome if latest else None,

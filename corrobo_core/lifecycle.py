@@ -10,7 +10,7 @@ reserve -> execute -> observe -> reconcile -> decide -> record.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -47,6 +47,7 @@ from corrobo_core.records import (
     OperationKey,
     Outcome,
     Reason,
+    evolve,
 )
 
 __all__ = ["Call", "Conclusion", "Program", "observe", "run"]
@@ -78,7 +79,7 @@ class Call:
     observe_now: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conclusion:
     """What a pass ends with.
 
@@ -119,7 +120,7 @@ def observe(call: Call) -> Program:
     return (yield from _Pass(call).observe())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Look:
     """One observation with its verdict, and the operation with both in its history."""
 
@@ -221,7 +222,7 @@ class _Pass:
                 if answer.interrupted:
                     return None
                 return self._blocked(operation, Reason.AUTHORIZATION_FAILED, answer.failure.message, reading)
-            operation = replace(operation, authorized=answer.kind, explanation=answer.explanation)
+            operation = evolve(operation, authorized=answer.kind, explanation=answer.explanation)
         if operation.authorized == "reject":
             return _closed(operation, Reason.REJECTED, operation.explanation)
         if operation.authorized == "review":
@@ -240,7 +241,7 @@ class _Pass:
 
     def _blocked(self, operation: Operation, reason: Reason, why: str, reading: Reading) -> Operation:
         again = reading.now + self.call.policy.poll.delay(operation.looks)
-        return replace(
+        return evolve(
             operation,
             disposition=None,
             reason=reason,
@@ -268,16 +269,16 @@ class _Pass:
         reserved = operation.latest
         done = yield from Execute(operation, self._not_after(operation, reading), reserved.timeout)
         made = _ended(reserved, done, reading)
-        operation = replace(operation, attempts=(*operation.attempts[:-1], made), owner=None)
+        operation = evolve(operation, attempts=(*operation.attempts[:-1], made), owner=None)
         if done.interrupted or _was_paused(made):
             reason = Reason.PAUSED if _was_paused(made) and not done.interrupted else Reason.INTERRUPTED
-            concluded = yield from self._record(replace(operation, reason=reason.value), reading)
-            return replace(concluded, interrupted=done.interrupted)
+            concluded = yield from self._record(evolve(operation, reason=reason.value), reading)
+            return evolve(concluded, interrupted=done.interrupted)
 
         look = yield from self._look(operation, reading)
         if look is None:
-            unseen = replace(operation, reason=Reason.INTERRUPTED.value)
-            return replace((yield from self._record(unseen, reading)), interrupted=True)
+            unseen = evolve(operation, reason=Reason.INTERRUPTED.value)
+            return evolve((yield from self._record(unseen, reading)), interrupted=True)
         settled, _ = self._settle(look, running=False)
         return (yield from self._record(settled, reading, look))
 
@@ -323,14 +324,14 @@ class _Pass:
             proof,
             verdict.code,
         )
-        return replace(look, effect=verdict.effect, stored=verdict.stored)
+        return evolve(look, effect=verdict.effect, stored=verdict.stored)
 
     def _settle(self, look: _Look, *, running: bool) -> tuple[Operation, Decision]:
         """Decide what is safe next, and the operation that says so. Writes nothing."""
         operation = look.operation
         if operation.reserved and not running:  # L5
-            unrecorded = replace(operation.latest, outcome=Outcome.UNRECORDED)
-            operation = replace(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
+            unrecorded = evolve(operation.latest, outcome=Outcome.UNRECORDED)
+            operation = evolve(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
         decision = decide(
             Facts(
                 evidence=look.evidence,
@@ -344,7 +345,7 @@ class _Pass:
         )
         open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
         retry_now = decision.disposition is Disposition.RETRY and decision.retry_at is None
-        settled = replace(
+        settled = evolve(
             operation,
             disposition=decision.disposition,
             reason=decision.reason.value,
@@ -356,15 +357,15 @@ class _Pass:
             looking_since=(operation.looking_since or look.began) if open_question else None,
         )
         if settled.closed and settled.reserved:  # seen while its owner still runs: nothing is left to wait for
-            superseded = replace(settled.latest, outcome=Outcome.UNRECORDED)
-            settled = replace(settled, attempts=(*settled.attempts[:-1], superseded), owner=None)
+            superseded = evolve(settled.latest, outcome=Outcome.UNRECORDED)
+            settled = evolve(settled, attempts=(*settled.attempts[:-1], superseded), owner=None)
         return settled, decision
 
     # -- recording -------------------------------------------------------------------------------------------
 
     def _record(self, operation: Operation, reading: Reading, look: _Look | None = None) -> Program:
         """Store the operation if nobody else has written meanwhile; else report what is stored (C2)."""
-        operation = replace(operation, nonce=self._nonce())
+        operation = evolve(operation, nonce=self._nonce())
         reply = yield from Record(operation)
         if isinstance(reply, Refused):
             loaded = yield from Load(self.call.key)
@@ -384,7 +385,7 @@ class _Pass:
             return _stored(loaded)
         if stored.reserved and stored.latest.nonce == made.nonce:
             # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there.
-            merged = replace(
+            merged = evolve(
                 stored,
                 attempts=(*stored.attempts[:-1], made),
                 owner=None,
@@ -422,7 +423,7 @@ def _reserving(operation: Operation, nonce: str, policy: Policy) -> Operation:
         timeout=policy.execute_timeout,
         finished_by_response=policy.responds_after_effect,
     )
-    return replace(
+    return evolve(
         operation,
         attempts=(*_pruned(before), attempt),
         nonce=nonce,
@@ -443,7 +444,7 @@ def _pruned(attempts: tuple[AttemptRecord, ...]) -> tuple[AttemptRecord, ...]:
 
 def _ended(reserved: AttemptRecord, done: Executed, reading: Reading) -> AttemptRecord:
     ended = reading.at_most(done.ended)
-    return replace(
+    return evolve(
         reserved,
         ended=ended,
         outcome=done.outcome,
@@ -478,12 +479,12 @@ def _looked(
         code=code or reason.value,
         explanation=explanation,
     )
-    seen = replace(operation, history=operation.history.plus(record))
+    seen = evolve(operation, history=operation.history.plus(record))
     return _Look(seen, evidence, reason, explanation, began)
 
 
 def _closed(operation: Operation, reason: Reason, why: str) -> Operation:
-    return replace(
+    return evolve(
         operation,
         disposition=Disposition.REPLAN,
         reason=reason.value,
@@ -493,7 +494,7 @@ def _closed(operation: Operation, reason: Reason, why: str) -> Operation:
 
 
 def _for_review(operation: Operation, why: str) -> Operation:
-    return replace(
+    return evolve(
         operation,
         disposition=Disposition.REVIEW,
         reason=Reason.REVIEW_REQUIRED.value,

@@ -32,7 +32,7 @@ from corrobo_core.errors import ContractError, UsageError
 from corrobo_core.hooks import HookCall, Hooks
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_core.lifecycle import Call, Conclusion, Program, observe, run
-from corrobo_core.records import EffectResult, OperationKey, Outcome, Reason
+from corrobo_core.records import EffectResult, OperationKey, Outcome, Reason, evolve
 from corrobo_core.values import LOST
 
 __all__ = ["AsyncEffectRunner", "EffectRunner"]
@@ -116,7 +116,7 @@ class _Pass:
             history=operation.history,
         )
         if end.in_progress_until is not None:
-            return replace(
+            return evolve(
                 result,
                 disposition=None,
                 reason=Reason.IN_PROGRESS.value,
@@ -124,11 +124,11 @@ class _Pass:
                 retry_at=end.in_progress_until,
             )
         if end.saw_effect:
-            return replace(result, effect=end.effect)
+            return evolve(result, effect=end.effect)
         if operation.closed and operation.evidence is not None and operation.disposition == "COMPLETE":
             effect = self.definition.effect_type.decode(operation.effect)
             lost = effect is LOST
-            return replace(result, effect=None if lost else effect, value_lost=lost)
+            return evolve(result, effect=None if lost else effect, value_lost=lost)
         return result
 
 

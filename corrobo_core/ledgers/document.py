@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,17 +23,19 @@ from corrobo_core.records import (
     Operation,
     OperationKey,
     Outcome,
+    evolve,
 )
 
 __all__ = ["FORMAT", "from_row", "to_document"]
 
 FORMAT = 1
 _MICROSECOND = timedelta(microseconds=1)
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def to_document(operation: Operation) -> str:
     """The document's JSON text: plain ASCII, without NUL, lone surrogates or NaN (T4)."""
-    return json.dumps(_operation(operation), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(_operation(operation))
 
 
 def _operation(op: Operation) -> dict[str, Any]:
@@ -186,7 +187,7 @@ def _with_started(operation: Operation, started: datetime | None) -> Operation:
         return operation
     if started is None:
         raise ValueError("an attempt without a start")
-    return replace(operation, attempts=(*operation.attempts[:-1], replace(latest, started=started)))
+    return evolve(operation, attempts=(*operation.attempts[:-1], evolve(latest, started=started)))
 
 
 def _read_attempt(a: Mapping[str, Any]) -> AttemptRecord:

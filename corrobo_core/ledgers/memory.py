@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -26,7 +25,7 @@ from corrobo_core.commands import (
     Refused,
     Written,
 )
-from corrobo_core.records import Operation, OperationKey
+from corrobo_core.records import Operation, OperationKey, evolve
 
 __all__ = ["MemoryLedger"]
 
@@ -98,9 +97,9 @@ class MemoryLedger:
         with self._lock:
             row = self._rows.get((key.namespace, key.operation_id))
             if row is not None and row.reserved and row.latest.nonce == nonce:
-                given_up = replace(row.latest, abandoned=self._clock())
+                given_up = evolve(row.latest, abandoned=self._clock())
                 attempts = (*row.attempts[:-1], given_up)
-                self._store(replace(row, attempts=attempts, owner=None, version=row.version + 1))
+                self._store(evolve(row, attempts=attempts, owner=None, version=row.version + 1))
 
     def idempotency_key(self, key: OperationKey, /) -> str:
         """The operation's key for the provider (I5)."""
@@ -121,7 +120,7 @@ class MemoryLedger:
             case Open(operation):
                 stored = self._find(operation.key)
                 if stored is None:
-                    stored = self._store(self._started(replace(operation, version=1), now))
+                    stored = self._store(self._started(evolve(operation, version=1), now))
                 mine = stored.nonce == operation.nonce
                 return Opened(stored, mine, self._holder(stored), self._reading(sent, now))
             case Load(key):
@@ -131,7 +130,7 @@ class MemoryLedger:
                 stored = self._find(operation.key)
                 if stored is None or stored.version != operation.version:
                     return Refused(self._reading(sent, now))
-                new = replace(operation, version=operation.version + 1)
+                new = evolve(operation, version=operation.version + 1)
                 if isinstance(command, Claim):
                     new = self._started(new, now)
                 return Written(self._store(new), self._reading(sent, now))
@@ -144,8 +143,8 @@ class MemoryLedger:
     def _started(self, operation: Operation, now: datetime) -> Operation:
         if not operation.reserved:
             return operation
-        begun = replace(operation.latest, started=now)
-        return replace(operation, attempts=(*operation.attempts[:-1], begun), owner=self._owner)
+        begun = evolve(operation.latest, started=now)
+        return evolve(operation, attempts=(*operation.attempts[:-1], begun), owner=self._owner)
 
     def _find(self, key: OperationKey) -> Operation | None:
         return self._rows.get((key.namespace, key.operation_id))
