@@ -140,9 +140,7 @@ class Parameters:
             raise IntentError("intent", f"cannot be stored ({type(error).__name__})") from None
 
     def _dump_json(self, value: object) -> JSON:
-        form: JSON = self._adapter.dump_python(
-            value, mode="json", by_alias=True, round_trip=True, warnings="error"
-        )
+        form: JSON = self._adapter.dump_python(value, mode="json", by_alias=True, round_trip=True, warnings="error")
         return form
 
     def _fingerprint(self, form: JSON, text: str) -> str:

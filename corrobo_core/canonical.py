@@ -66,7 +66,7 @@ def is_plain(value: object, depth: int = 20) -> bool:
     """Whether a value is certainly storable: the common case, told quickly. False says nothing."""
     kind = type(value)
     if kind is str:
-        return value.isascii() and "\x00" not in value  # type: ignore[attr-defined]
+        return value.isascii() and "\x00" not in value  # type: ignore[attr-defined, operator]
     if kind is int:
         return -_MAX_INT <= value <= _MAX_INT  # type: ignore[operator]
     if kind is dict:
