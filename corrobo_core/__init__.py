@@ -1,5 +1,10 @@
 """Did the write happen? Records the attempt, asks the authoritative system, decides from evidence."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from corrobo_core.attempt import Attempt, current_attempt
 from corrobo_core.contract import AsyncEffect, AsyncEffectContract, BaseEffect, Effect, EffectContract, effect
 from corrobo_core.errors import (
@@ -34,6 +39,11 @@ from corrobo_core.records import (
 )
 from corrobo_core.runner import AsyncEffectRunner, EffectRunner
 
+if TYPE_CHECKING:
+    from corrobo_core.ledgers.env import from_env
+    from corrobo_core.ledgers.postgres import PostgresLedger
+    from corrobo_core.ledgers.sqlite import SqliteLedger
+
 __all__ = [
     "AsyncEffect",
     "AsyncEffectContract",
@@ -63,13 +73,29 @@ __all__ = [
     "NotYetError",
     "Observation",
     "Outcome",
+    "PostgresLedger",
     "Reason",
     "Rejected",
     "ReplanError",
     "RetryPolicy",
     "ReviewError",
+    "SqliteLedger",
     "UsageError",
     "Verdict",
     "current_attempt",
     "effect",
+    "from_env",
 ]
+
+# Drivers are imported by those who use them.
+_LAZY = {
+    "PostgresLedger": "corrobo_core.ledgers.postgres",
+    "SqliteLedger": "corrobo_core.ledgers.sqlite",
+    "from_env": "corrobo_core.ledgers.env",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

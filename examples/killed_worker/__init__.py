@@ -1,0 +1,1 @@
+"""The demo: a worker is killed between its write and its checkpoint."""
