@@ -1,0 +1,67 @@
+"""Where the database is, and how a connection to it is opened.
+
+Source: semantics C7, C9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from corrobo_core.errors import DsnError
+from corrobo_core.ledgers._pg_errors import Lost, Place
+
+__all__ = ["Address"]
+
+# What the DSN does not say. A host that has vanished must be noticed in seconds (libpq ignores these for sockets).
+_DEFAULTS: dict[str, str | int] = {
+    "application_name": "corrobo",
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+
+
+class Address:
+    """One DSN, kept to itself: it may hold a password.
+
+    Args:
+        dsn: a URL or a keyword string, as libpq takes it.
+        schema: for error texts.
+        argument: the name under which the application passed it.
+
+    Raises:
+        DsnError: libpq cannot read it. Not retryable.
+    """
+
+    def __init__(self, dsn: str, schema: str, argument: str) -> None:
+        try:
+            given = conninfo_to_dict(dsn)
+        except (psycopg.Error, TypeError):  # their texts quote the DSN
+            raise DsnError("PostgresLedger", f"{argument}: not a PostgreSQL URL or keyword string") from None
+        missing = {name: value for name, value in _DEFAULTS.items() if name not in given}
+        self._dsn = make_conninfo(dsn, client_encoding="UTF8", **missing)
+        where = " ".join(f"{name}={given[name]}" for name in ("host", "port", "dbname") if given.get(name))
+        secrets = tuple(str(given[name]) for name in ("password", "sslpassword") if given.get(name))
+        self.place = Place(f"PostgreSQL ledger ({where or 'default address'}, schema {schema})", schema, secrets)
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """Open a session in autocommit.
+
+        Raises:
+            Lost: it did not come about.
+        """
+        try:
+            return psycopg.Connection.connect(self._dsn, autocommit=True, prepare_threshold=None)
+        except psycopg.Error as error:
+            raise Lost(self.place.clean(error)) from None
+
+    async def connect_async(self) -> psycopg.AsyncConnection[Any]:
+        """`connect`, on this event loop."""
+        try:
+            return await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, prepare_threshold=None)
+        except psycopg.Error as error:
+            raise Lost(self.place.clean(error)) from None
