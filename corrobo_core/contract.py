@@ -51,10 +51,27 @@ Data = TypeVar("Data")
 EffectT = TypeVar("EffectT")
 
 _ZERO = timedelta()
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 class BaseEffect(Generic[P, R]):
     """An effect of either kind: what runners and adapters take."""
+
+    is_async: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """What engines call it unless told otherwise: the function's name, or a contract's ``type``."""
+        raise NotImplementedError
+
+    @property
+    def call_signature(self) -> inspect.Signature:
+        """How it is called, without the attempt, and the effect's type; annotations resolved.
+
+        Raises:
+            ContractError: an annotation cannot be resolved. Not retryable.
+        """
+        raise NotImplementedError
 
     @property
     def definition(self) -> Definition:
@@ -71,8 +88,6 @@ class BaseEffect(Generic[P, R]):
 
 class _FunctionEffect(BaseEffect[P, R]):
     """What `Effect` and `AsyncEffect` share: one function, and hooks added to it."""
-
-    is_async: ClassVar[bool]
 
     def __init__(self, fn: Callable[..., Any], options: _Options) -> None:
         self.__name__, self.__qualname__ = fn.__name__, fn.__qualname__
@@ -101,6 +116,21 @@ class _FunctionEffect(BaseEffect[P, R]):
     def signature(self) -> inspect.Signature:
         """The intent's parameters: those of the function after ``attempt``."""
         return self._parameters.signature
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.__name__
+
+    @property
+    def call_signature(self) -> inspect.Signature:
+        """How it is called (see `BaseEffect.call_signature`)."""
+        hints = type_hints(self.type, self.fn)
+        parameters = [
+            parameter.replace(annotation=hints.get(parameter.name, Any))
+            for parameter in self.signature.parameters.values()
+        ]
+        return inspect.Signature(parameters, return_annotation=hints.get("return", Any))
 
     @cached_property
     def definition(self) -> Definition:
@@ -342,7 +372,18 @@ class _ContractClass(BaseEffect[[Intent], EffectT], Generic[Intent, Data, Effect
     poll: ClassVar[Backoff | None] = None
     volatile: ClassVar[tuple[str, ...]] = ()
     max_intent_bytes: ClassVar[int] = MAX_INTENT_BYTES
-    is_async: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """The operation type."""
+        return checked_type(getattr(self, "type", None))
+
+    @property
+    def call_signature(self) -> inspect.Signature:
+        """How it is called (see `BaseEffect.call_signature`)."""
+        intent_type, effect_type = _type_arguments(type(self))
+        parameter = inspect.Parameter("intent", _POSITIONAL, annotation=intent_type)
+        return inspect.Signature([parameter], return_annotation=effect_type)
 
     def identity(self, intent: Intent) -> str:
         """The operation id: minted when the decision was made, the same for every retry of it (I1)."""
@@ -354,7 +395,7 @@ class _ContractClass(BaseEffect[[Intent], EffectT], Generic[Intent, Data, Effect
         cls = type(self)
         name = checked_type(getattr(cls, "type", None))
         intent_type, effect_type = _type_arguments(cls)
-        parameter = inspect.Parameter("intent", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameter = inspect.Parameter("intent", _POSITIONAL)
         parameters = Parameters(
             name, None, [parameter], volatile=cls.volatile, model=intent_type, limit=cls.max_intent_bytes
         )
