@@ -60,7 +60,7 @@ class BaseEffect(Generic[P, R]):
     is_async: ClassVar[bool]
 
     @property
-    def name(self) -> str:
+    def effect_name(self) -> str:
         """What engines call it unless told otherwise: the function's name, or a contract's ``type``."""
         raise NotImplementedError
 
@@ -118,7 +118,7 @@ class _FunctionEffect(BaseEffect[P, R]):
         return self._parameters.signature
 
     @property
-    def name(self) -> str:
+    def effect_name(self) -> str:
         """The function's name."""
         return self.__name__
 
@@ -374,7 +374,7 @@ class _ContractClass(BaseEffect[[Intent], EffectT], Generic[Intent, Data, Effect
     max_intent_bytes: ClassVar[int] = MAX_INTENT_BYTES
 
     @property
-    def name(self) -> str:
+    def effect_name(self) -> str:
         """The operation type."""
         return checked_type(getattr(self, "type", None))
 
