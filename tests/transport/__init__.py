@@ -1,0 +1,1 @@
+"""What errors of HTTP clients prove, against real sockets."""
