@@ -384,11 +384,15 @@ class _Pass:
         if made is None or stored is None:
             return _stored(loaded)
         if stored.reserved and stored.latest.nonce == made.nonce:
-            # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there.
+            # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there, and the
+            # next pass decides.
             merged = evolve(
                 stored,
                 attempts=(*stored.attempts[:-1], made),
                 owner=None,
+                disposition=None,
+                reason=(Reason.PAUSED if _was_paused(made) else Reason.OVERTAKEN).value,
+                explanation="another pass looked at this attempt before it ended",
                 retry_at=None,
                 nonce=self._nonce(),
             )
@@ -504,9 +508,12 @@ def _for_review(operation: Operation, why: str) -> Operation:
 
 
 def _observable_from(attempt: AttemptRecord) -> datetime:
-    """An attempt whose owner lives is left alone until its window is over (C5)."""
+    """An attempt whose owner lives is left alone until its window is over (C5).
+
+    A window of zero says that sending again is safe, not that the hook is quick: its timeout counts there.
+    """
     assert attempt.started is not None
-    return attempt.started + (_WINDOW_UNDECLARED if attempt.window is None else attempt.window)
+    return attempt.started + (attempt.window or attempt.timeout or _WINDOW_UNDECLARED)
 
 
 def _in_progress(operation: Operation, reading: Reading) -> Conclusion:

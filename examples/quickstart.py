@@ -1,4 +1,4 @@
-"""A refund whose response is lost: made once, and only once. No server needed: ``python -m examples.quickstart``."""
+"""A refund whose response is lost, made once and only once: ``python -m examples.quickstart``; no server needed."""
 
 from datetime import timedelta
 from pathlib import Path
