@@ -2,8 +2,12 @@
 
 import pytest
 
-pytest.register_assert_rewrite("corrobo_core.testing.conformance")
+pytest.register_assert_rewrite(
+    "corrobo_core.testing._suite", "corrobo_core.testing.conformance", "corrobo_core.testing.shared_conformance"
+)
 
-from corrobo_core.testing.conformance import LedgerConformance, SharedLedgerConformance  # noqa: E402
+from corrobo_core.testing._drivers import AnotherLedger, ManagedLedger  # noqa: E402
+from corrobo_core.testing.conformance import LedgerConformance  # noqa: E402
+from corrobo_core.testing.shared_conformance import SharedLedgerConformance  # noqa: E402
 
-__all__ = ["LedgerConformance", "SharedLedgerConformance"]
+__all__ = ["AnotherLedger", "LedgerConformance", "ManagedLedger", "SharedLedgerConformance"]

@@ -22,78 +22,24 @@ Source: semantics section 6.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from corrobo_core.clocks import stopwatch
-from corrobo_core.commands import Claim, Holder, KeepLate, Load, Loaded, Open, Opened, Record, Refused, Written
-from corrobo_core.records import Operation, OperationKey, Outcome, evolve
-from corrobo_core.testing._drivers import DRIVERS, AnotherLedger, Driver, ManagedLedger
+from corrobo_core.commands import Claim, Holder, KeepLate, Load, Open, Record, Refused, Written
+from corrobo_core.records import OperationKey, Outcome, evolve
+from corrobo_core.testing._drivers import Driver
 from corrobo_core.testing._operations import filled, new_nonce, pass_of, recorded, reserving, unsent
+from corrobo_core.testing._suite import Asking, Suite
 
-__all__ = ["AnotherLedger", "LedgerConformance", "ManagedLedger", "SharedLedgerConformance"]
+__all__ = ["LedgerConformance"]
 
 _RACERS = 8
 
 
-class Asking:
-    """Short forms of the questions, to one ledger by one driver."""
-
-    def __init__(self, driver: Driver, ledger: ManagedLedger) -> None:
-        self.driver, self.ledger = driver, ledger
-
-    def open(self, operation: Operation) -> Opened:
-        """Insert, or find."""
-        return self.driver.ask(self.ledger, Open(operation))
-
-    def load(self, operation: Operation | OperationKey) -> Loaded:
-        """Read."""
-        key = operation.key if isinstance(operation, Operation) else operation
-        return self.driver.ask(self.ledger, Load(key))
-
-    def stored(self, operation: Operation) -> Operation:
-        """Read what must be there."""
-        found = self.load(operation).operation
-        assert found is not None
-        return found
-
-    def claim(self, operation: Operation) -> Written | Refused:
-        """Reserve the latest attempt."""
-        return self.driver.ask(self.ledger, Claim(operation))
-
-    def record(self, operation: Operation) -> Written | Refused:
-        """Store."""
-        return self.driver.ask(self.ledger, Record(operation))
-
-    def written(self, reply: Written | Refused) -> Operation:
-        """What a write that must succeed has stored."""
-        assert isinstance(reply, Written)
-        return reply.operation
-
-
-class _Suite:
-    @pytest.fixture(params=sorted(DRIVERS))
-    def driver(self, request: pytest.FixtureRequest) -> Iterator[Driver]:
-        """Synchronous, then asynchronous."""
-        with DRIVERS[request.param]() as driver:
-            yield driver
-
-    @pytest.fixture
-    def ledger(self) -> ManagedLedger:
-        """To be overridden: a migrated ledger of namespace ``default``, not entered, on an empty store."""
-        raise NotImplementedError("override the fixture `ledger`")
-
-    @pytest.fixture
-    def asking(self, driver: Driver, ledger: ManagedLedger) -> Asking:
-        """The ledger, open."""
-        driver.enter(ledger)
-        return Asking(driver, ledger)
-
-
-class LedgerConformance(_Suite):
+class LedgerConformance(Suite):
     """What holds for every ledger. Override the fixture ``ledger``."""
 
     # -- open -------------------------------------------------------------------------------------------------
@@ -232,10 +178,10 @@ class LedgerConformance(_Suite):
     def test_a_large_record_reads_back_equal(self, asking: Asking) -> None:
         """I4, T4: an intent and an effect of about 1 MiB each."""
         intent = '{"text":"' + "ü" * 500_000 + '"}'
-        opened = asking.open(evolve(unsent(), intent=intent))
+        opened = asking.open(operation := evolve(unsent(), intent=intent))
         effect = {"text": "\u2603\\" * 150_000}
         written = asking.written(asking.record(evolve(opened.operation, nonce=new_nonce(), effect=effect)))
-        assert asking.stored(written) == evolve(opened.operation, nonce=written.nonce, version=2, effect=effect)
+        assert asking.stored(written) == evolve(operation, nonce=written.nonce, version=2, effect=effect)
 
     # -- record -----------------------------------------------------------------------------------------------
 
@@ -450,143 +396,3 @@ class LedgerConformance(_Suite):
     def test_the_namespace_is_the_one_given(self, asking: Asking) -> None:
         """C8."""
         assert asking.ledger.namespace == "default"
-
-
-class SharedLedgerConformance(LedgerConformance):
-    """What also holds for a ledger that several processes share. Override the fixtures ``ledger`` and ``another``.
-
-    Two ledger objects on one store stand for two processes: each has its own owner, and closing one ends its
-    owner as the end of its process would.
-    """
-
-    @pytest.fixture
-    def another(self) -> AnotherLedger:
-        """To be overridden: makes more ledgers on the same store."""
-        raise NotImplementedError("override the fixture `another`")
-
-    @pytest.fixture
-    def other(self, driver: Driver, asking: Asking, another: AnotherLedger) -> Asking:
-        """A second ledger on the same store, open."""
-        ledger = another()
-        driver.enter(ledger)
-        return Asking(driver, ledger)
-
-    def test_what_one_writes_the_other_reads(self, asking: Asking, other: Asking) -> None:
-        """L1: at once, since it is committed when the reply is there."""
-        opened = asking.open(reserving(unsent()))
-        assert other.stored(opened.operation) == opened.operation
-        done = other.written(other.record(filled(opened.operation)))
-        assert asking.stored(done) == done
-
-    def test_both_make_the_same_idempotency_key(self, asking: Asking, other: Asking) -> None:
-        """I5."""
-        key = unsent().key
-        asking.load(key)
-        other.load(key)
-        assert asking.ledger.idempotency_key(key) == other.ledger.idempotency_key(key)
-
-    def test_of_opens_that_race_one_is_mine(self, driver: Driver, asking: Asking, other: Asking) -> None:
-        """C1."""
-        for _ in range(20):
-            operation = unsent()
-            racing = [
-                (asker.ledger, Open(reserving(evolve(operation)))) for asker in (asking, other) for _ in range(2)
-            ]
-            replies = driver.ask_at_once(racing)
-            assert [reply.mine for reply in replies].count(True) == 1
-            assert len({reply.operation.nonce for reply in replies}) == 1
-
-    def test_of_claims_that_race_one_is_written(self, driver: Driver, asking: Asking, other: Asking) -> None:
-        """C3."""
-        for _ in range(20):
-            opened = asking.open(unsent())
-            racing = [(a.ledger, Claim(reserving(opened.operation))) for a in (asking, other) for _ in range(2)]
-            (written,) = [r for r in driver.ask_at_once(racing) if isinstance(r, Written)]
-            assert other.stored(opened.operation) == written.operation
-
-    def test_an_attempt_of_a_living_owner_is_running(self, asking: Asking, other: Asking) -> None:
-        """C4: which of its passes run, only its own process knows."""
-        opened = asking.open(reserving(unsent()))
-        assert other.load(opened.operation).holder is Holder.RUNNING
-        assert other.open(evolve(opened.operation, nonce=new_nonce())).holder is Holder.RUNNING
-
-    def test_an_attempt_of_an_ended_owner_is_gone_at_once(
-        self, driver: Driver, asking: Asking, other: Asking
-    ) -> None:
-        """C4."""
-        opened = other.open(reserving(unsent()))
-        driver.leave(other.ledger)
-        loaded = asking.load(opened.operation)
-        assert loaded.holder is Holder.GONE
-        assert loaded.operation == opened.operation
-        assert asking.open(evolve(opened.operation, nonce=new_nonce())).holder is Holder.GONE
-
-    def test_taking_over_makes_the_new_owner_the_holder(
-        self, driver: Driver, asking: Asking, other: Asking
-    ) -> None:
-        """C3, C4."""
-        opened = other.open(reserving(unsent()))
-        driver.leave(other.ledger)
-        again = reserving(recorded(opened.operation, Outcome.UNRECORDED))
-        asking.ledger.pass_started(pass_of(again))
-        claimed = asking.written(asking.claim(again))
-        assert claimed.owner not in (None, opened.operation.owner)
-        assert asking.load(claimed).holder is Holder.RUNNING
-
-    def test_an_abandoned_attempt_is_free_for_others(self, asking: Asking, other: Asking) -> None:
-        """L7: while its owner lives on."""
-        opened = asking.open(reserving(unsent()))
-        asking.ledger.abandon(opened.operation.key, opened.operation.nonce)
-        asking.load(unsent())
-        assert other.load(opened.operation).holder is Holder.NOBODY
-
-    def test_closing_marks_what_was_abandoned(self, driver: Driver, asking: Asking, other: Asking) -> None:
-        """L7."""
-        opened = other.open(reserving(unsent()))
-        other.ledger.abandon(opened.operation.key, opened.operation.nonce)
-        driver.leave(other.ledger)
-        loaded = asking.load(opened.operation)
-        assert loaded.holder is Holder.NOBODY
-        assert loaded.operation is not None
-        assert loaded.operation.latest.abandoned is not None
-
-    def test_nobody_abandons_the_attempt_of_another_owner(self, asking: Asking, other: Asking) -> None:
-        """L7, C4."""
-        opened = asking.open(reserving(unsent()))
-        other.ledger.abandon(opened.operation.key, opened.operation.nonce)
-        other.load(opened.operation)
-        assert other.stored(opened.operation) == opened.operation
-        assert other.load(opened.operation).holder is Holder.RUNNING
-
-    def test_a_closed_ledger_opens_again_as_another_owner(
-        self, driver: Driver, asking: Asking, other: Asking
-    ) -> None:
-        """C11."""
-        opened = other.open(reserving(unsent()))
-        driver.leave(other.ledger)
-        driver.enter(other.ledger)
-        assert other.load(opened.operation).holder is Holder.GONE
-        later = other.open(reserving(unsent()))
-        assert later.operation.owner not in (None, opened.operation.owner)
-        assert asking.load(later.operation).holder is Holder.RUNNING
-
-    def test_another_namespace_is_another_ledger(
-        self, driver: Driver, asking: Asking, another: AnotherLedger
-    ) -> None:
-        """C8."""
-        elsewhere = another("elsewhere")
-        assert elsewhere.namespace == "elsewhere"
-        driver.enter(elsewhere)
-        here = asking.open(reserving(unsent("1")))
-        there = Asking(driver, elsewhere).open(reserving(unsent("1", namespace="elsewhere")))
-        assert here.mine
-        assert there.mine
-        assert here.operation.nonce != there.operation.nonce
-
-    def test_an_entered_ledger_can_still_be_migrated(
-        self, driver: Driver, asking: Asking, another: AnotherLedger
-    ) -> None:
-        """C12."""
-        driver.enter(ledger := another())
-        ledger.migrate()
-        assert Asking(driver, ledger).open(unsent()).mine

@@ -8,8 +8,7 @@ import pytest
 
 from corrobo_core.ledgers.memory import MemoryLedger
 from corrobo_core.ledgers.sqlite import SqliteLedger
-from corrobo_core.testing import LedgerConformance, SharedLedgerConformance
-from corrobo_core.testing.conformance import AnotherLedger, ManagedLedger
+from corrobo_core.testing import AnotherLedger, LedgerConformance, ManagedLedger, SharedLedgerConformance
 
 
 class TestMemoryLedger(LedgerConformance):
