@@ -1,0 +1,134 @@
+"""A small application: effects on the HTTP ledger, as DBOS steps, and their naive twins.
+
+Also the program of the child processes that tests kill: ``app.py start WORKFLOW ID ARGUMENT...`` starts a
+workflow, ``app.py wait ID...`` only recovers. Both print ``done ID RESULT`` when a workflow ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from dbos import DBOS, SetWorkflowID
+
+from corrobo_core import AsyncEffect, Attempt, Backoff, Effect, Observation, Verdict, effect
+from corrobo_core.ledgers.env import from_env
+from corrobo_core.ledgers.ports import Ledger
+from corrobo_dbos import effect_step
+from examples.http_ledger import Credit, HttpLedger
+from tests.support.dbos import dbos_config, running_dbos
+
+ACCOUNT = "alice"
+WINDOW = timedelta(seconds=1)
+POLL = Backoff(timedelta(milliseconds=200), timedelta(milliseconds=400))
+
+
+def judged(found: list[Credit]) -> Verdict[Credit]:
+    """What the credits that carry one reference say about the intended one."""
+    match found:
+        case []:
+            return Verdict.not_applied("NO_CREDIT")
+        case [one]:
+            return Verdict.applied("CREDITED", effect=one)
+        case _:
+            return Verdict.conflicted("DUPLICATES", f"{len(found)} credits exist")
+
+
+def credit_effect(http: HttpLedger, type_: str = "tests/credit", **options: Any) -> Effect[[str, int], Credit]:
+    """A credit of one account; its reference is the operation."""
+    declared = {"in_flight_window": WINDOW, "poll": POLL, **options}
+
+    @effect(type_, identity=lambda reference: reference, **declared)
+    def credit(attempt: Attempt, reference: str, amount_cents: int = 5_000) -> Credit:
+        return http.credit(ACCOUNT, reference, amount_cents)
+
+    @credit.observe
+    def seen(attempt: Attempt, reference: str, amount_cents: int) -> Observation[list[Credit]]:
+        return Observation.of(http.credits(ACCOUNT, reference), source="credits", proves_absence=True)
+
+    @seen.reconcile
+    def judge(attempt: Attempt, found: list[Credit]) -> Verdict[Credit]:
+        return judged(found)
+
+    return credit
+
+
+def async_credit_effect(
+    http: HttpLedger, type_: str = "tests/credit", **options: Any
+) -> AsyncEffect[[str, int], Credit]:
+    """`credit_effect`, asynchronous."""
+    declared = {"in_flight_window": WINDOW, "poll": POLL, **options}
+
+    @effect(type_, identity=lambda reference: reference, **declared)
+    async def credit(attempt: Attempt, reference: str, amount_cents: int = 5_000) -> Credit:
+        return await asyncio.to_thread(http.credit, ACCOUNT, reference, amount_cents)
+
+    @credit.observe
+    async def seen(attempt: Attempt, reference: str, amount_cents: int) -> Observation[list[Credit]]:
+        found = await asyncio.to_thread(http.credits, ACCOUNT, reference)
+        return Observation.of(found, source="credits", proves_absence=True)
+
+    @seen.reconcile
+    def judge(attempt: Attempt, found: list[Credit]) -> Verdict[Credit]:
+        return judged(found)
+
+    return credit
+
+
+def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
+    """Register the workflows; their arguments are references."""
+    credit = effect_step(ledger)(credit_effect(http))
+    credit_async = effect_step(ledger)(async_credit_effect(http))
+
+    @DBOS.step()
+    def naive_credit(reference: str) -> Credit:
+        return http.credit(ACCOUNT, reference, 5_000)
+
+    @DBOS.step()
+    async def naive_credit_async(reference: str) -> Credit:
+        return await asyncio.to_thread(http.credit, ACCOUNT, reference, 5_000)
+
+    @DBOS.workflow(name="naive")
+    def naive(reference: str) -> str:
+        return naive_credit(reference).reference
+
+    @DBOS.workflow(name="naive_async")
+    async def naive_async(*references: str) -> list[str]:
+        return [found.reference for found in await asyncio.gather(*map(naive_credit_async, references))]
+
+    @DBOS.workflow(name="guarded")
+    def guarded(reference: str) -> str:
+        return credit(reference, 5_000).reference
+
+    @DBOS.workflow(name="guarded_async")
+    async def guarded_async(*references: str) -> list[str]:
+        found = await asyncio.gather(*(credit_async(reference, 5_000) for reference in references))
+        return [one.reference for one in found]
+
+    return {"naive": naive, "naive_async": naive_async, "guarded": guarded, "guarded_async": guarded_async}
+
+
+def main(command: str, *words: str) -> None:
+    """See the module's text. Configured by the environment, since a child process must find it there again."""
+    ledger, http = from_env(), HttpLedger(os.environ["HTTP_LEDGER"])
+    workflows = register(ledger, http)
+    database = os.environ["SYSTEM_DATABASE"]
+    config = dbos_config(database if "://" in database else Path(database))
+    with ledger, running_dbos(config):
+        print("launched", flush=True)
+        if command == "start":
+            name, workflow_id, *references = words
+            with SetWorkflowID(workflow_id):
+                DBOS.start_workflow(workflows[name], *references)
+            words = (workflow_id,)
+        for workflow_id in words:
+            print("done", workflow_id, DBOS.retrieve_workflow(workflow_id).get_result(), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
