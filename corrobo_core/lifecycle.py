@@ -109,7 +109,8 @@ def run(call: Call) -> Program:
     concluded: Conclusion | None = None
     for _ in range(_MAX_STARTS):
         concluded = yield from this.start()
-        if concluded.operation is None or concluded.operation.reason != Reason.PAUSED:
+        paused = concluded.operation is not None and concluded.operation.reason == Reason.PAUSED
+        if concluded.interrupted or not paused:
             break
     assert concluded is not None
     return concluded
@@ -155,10 +156,11 @@ class _Pass:
         if self._too_early(operation, opened.holder, reading):
             return Conclusion(operation, reading.now)
 
-        look = yield from self._look(operation, reading)
+        running = opened.holder is Holder.RUNNING
+        look = yield from self._look(_recovered(operation, running), reading)
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
-        settled, decision = self._settle(look, running=opened.holder is Holder.RUNNING)
+        settled, decision = self._settle(look, running=running)
         if decision.disposition is Disposition.RETRY and decision.retry_at is None:
             return (yield from self._next_attempt(settled, reading))
         return (yield from self._record(settled, reading, look))
@@ -174,7 +176,7 @@ class _Pass:
         running = loaded.holder is Holder.RUNNING
         if running and reading.now <= _observable_from(operation.latest):
             return _in_progress(operation, reading)
-        look = yield from self._look(operation, reading)
+        look = yield from self._look(_recovered(operation, running), reading)
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
         if operation.closed:  # new evidence, kept; never a reason to reopen (O6)
@@ -216,6 +218,8 @@ class _Pass:
     def _check(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, Operation | None]:
         """Ask ``authorize`` until its answer is recorded, then ``revalidate`` (L2, L6, R7)."""
         policy = self.call.policy
+        if operation.reason in _CHECK_FAILED:  # an earlier pass's; this one asks again
+            operation = evolve(operation, reason=Reason.NEVER_SENT.value)
         if policy.authorizes and operation.authorized is None:
             answer = yield from Authorize(operation)
             if isinstance(answer, Raised):
@@ -329,9 +333,6 @@ class _Pass:
     def _settle(self, look: _Look, *, running: bool) -> tuple[Operation, Decision]:
         """Decide what is safe next, and the operation that says so. Writes nothing."""
         operation = look.operation
-        if operation.reserved and not running:  # L5
-            unrecorded = evolve(operation.latest, outcome=Outcome.UNRECORDED)
-            operation = evolve(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
         decision = decide(
             Facts(
                 evidence=look.evidence,
@@ -357,8 +358,7 @@ class _Pass:
             looking_since=(operation.looking_since or look.began) if open_question else None,
         )
         if settled.closed and settled.reserved:  # seen while its owner still runs: nothing is left to wait for
-            superseded = evolve(settled.latest, outcome=Outcome.UNRECORDED)
-            settled = evolve(settled, attempts=(*settled.attempts[:-1], superseded), owner=None)
+            settled = _recovered(settled, running=False)
         return settled, decision
 
     # -- recording -------------------------------------------------------------------------------------------
@@ -438,6 +438,14 @@ def _reserving(operation: Operation, nonce: str, policy: Policy) -> Operation:
         looks=0,
         looking_since=None,
     )
+
+
+def _recovered(operation: Operation, running: bool) -> Operation:
+    """With a reserved attempt that nobody makes any more marked as never recorded (L5)."""
+    if running or not operation.reserved:
+        return operation
+    unrecorded = evolve(operation.latest, outcome=Outcome.UNRECORDED)
+    return evolve(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
 
 
 def _pruned(attempts: tuple[AttemptRecord, ...]) -> tuple[AttemptRecord, ...]:
