@@ -262,10 +262,12 @@ class _KeepLate:
 class _Abandon:
     def __init__(self, all_: Statements, key: OperationKey, nonce: str) -> None:
         self.statement = all_.abandon
+        self._all = all_
         self._values = [key.namespace.encode(), key.operation_id.encode(), nonce.encode()]
 
     def values(self, own: int) -> Columns:
-        return self._values
+        keys = ",".join(str(key) for key in self._all.owner.keys)
+        return [*self._values, f"{{{keys}}}".encode()]
 
     def answer(self, reply: Reply, sent: float, own: int) -> None:
         return None
