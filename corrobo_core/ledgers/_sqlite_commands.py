@@ -98,14 +98,19 @@ class Commands:
                 case _:
                     raise TypeError(f"not a ledger command: {type(command).__name__}")
 
-    def mark(self, abandoned: Abandoned) -> None:
-        """Mark what was abandoned; what cannot be marked now stays in the queue (L7)."""
+    def mark(self, abandoned: Abandoned, *, wait: float) -> None:
+        """Mark what was abandoned; what cannot be marked now stays in the queue (L7).
+
+        Args:
+            abandoned: the queue.
+            wait: seconds for each to wait for other writers.
+        """
         while item := abandoned.take():
             key, nonce = item
             values = {"ns": key.namespace, "id": key.operation_id, "owner": self._owner.key, "nonce": nonce}
             try:
-                with self._pool.connection() as connection:
-                    self._write(connection, _ABANDON, values)
+                with self._pool.connection(wait) as connection:
+                    self._write(connection, _ABANDON, values, wait)
             except LedgerError:
                 abandoned.add(key, nonce)
                 return
@@ -162,8 +167,10 @@ class Commands:
 
     # -- pieces -------------------------------------------------------------------------------------------------
 
-    def _write(self, connection: sqlite3.Connection, sql: str, values: dict[str, Any]) -> _Answer:
-        with self._pool.writing():
+    def _write(
+        self, connection: sqlite3.Connection, sql: str, values: dict[str, Any], wait: float | None = None
+    ) -> _Answer:
+        with self._pool.writing(wait):
             return self._run(connection, sql, values)
 
     def _run(self, connection: sqlite3.Connection, sql: str, values: Any) -> _Answer:

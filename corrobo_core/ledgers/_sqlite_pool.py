@@ -58,15 +58,21 @@ class Pool:
                 self._guard.notify_all()
 
     @contextlib.contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection. SQLite's errors become the ledger's, and close it."""
+    def connection(self, wait: float | None = None) -> Iterator[sqlite3.Connection]:
+        """Lend a connection. SQLite's errors become the ledger's, and close it.
+
+        Args:
+            wait: seconds that its statements wait for other processes' writers; the file's own if None.
+        """
         with self.in_use():
             generation = self._generation
             lent = self._take() or self._open()
             sound = False
             try:
+                if wait is not None:
+                    lent.execute(f"pragma busy_timeout = {wait * 1000:.0f}").fetchall()
                 yield lent
-                sound = True
+                sound = wait is None  # one that waits otherwise is not lent again
             except sqlite3.Error as error:
                 raise self._file.named(error) from error
             finally:
@@ -94,9 +100,13 @@ class Pool:
         return connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Stand in line with this process's writers. SQLite's own waiting is polling, and not fair."""
-        if not self._writer.acquire(timeout=self._file.wait):
+    def writing(self, wait: float | None = None) -> Iterator[None]:
+        """Stand in line with this process's writers. SQLite's own waiting is polling, and not fair.
+
+        Args:
+            wait: seconds to wait at most; the file's own if None.
+        """
+        if not self._writer.acquire(timeout=self._file.wait if wait is None else wait):
             raise self._file.busy()
         try:
             yield

@@ -54,6 +54,8 @@ def _operation(op: Operation) -> dict[str, Any]:
             "looking_since": _time(op.looking_since),
             "authorized": op.authorized,
             "episode": _episode(op.episode) if op.episode else None,
+            "episodes": op.episodes or None,
+            "review": _episode(op.review) if op.review else None,
         }
     )
 
@@ -107,6 +109,7 @@ def _episode(e: Episode) -> dict[str, Any]:
         "kind": e.kind,
         "opened_at": _time(e.opened_at),
         "reason": e.reason,
+        "asked_by": e.asked_by,
     }
 
 
@@ -169,6 +172,8 @@ def from_row(
             looking_since=_read_time(fields.get("looking_since")),
             authorized=fields.get("authorized"),
             episode=_read_episode(fields.get("episode")),
+            episodes=fields.get("episodes", 0),
+            review=_read_episode(fields.get("review")),
         )
         return _with_started(operation, started)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -235,7 +240,8 @@ def _read_episode(e: Mapping[str, Any] | None) -> Episode | None:
     if e is None:
         return None
     opened = datetime.fromisoformat(e["opened_at"])
-    return Episode(e["token"], e["generation"], Disposition(e["kind"]), opened, e["reason"])
+    kind = Disposition(e["kind"])
+    return Episode(e["token"], e["generation"], kind, opened, e["reason"], e["asked_by"])
 
 
 def _read_time(text: str | None) -> datetime | None:

@@ -30,6 +30,7 @@ __all__ = ["SqliteLedger"]
 
 R = TypeVar("R")
 
+_PATIENCE_FOR_MARKS = 0.1  # seconds: whoever asked something else has its reply already
 _THREADS = 4  # for async callers; SQLite writes one at a time in any case
 
 
@@ -114,7 +115,7 @@ class SqliteLedger(LedgerBase):
         """
         reply = self._commands.answer(command)
         if self._abandoned:
-            self._commands.mark(self._abandoned)
+            self._commands.mark(self._abandoned, wait=_PATIENCE_FOR_MARKS)
         return cast("R", reply)
 
     async def perform_async(self, command: LedgerCommand[R], /) -> R:
@@ -178,7 +179,7 @@ class SqliteLedger(LedgerBase):
         if threads:
             threads.shutdown()
         if self._abandoned:
-            self._commands.mark(self._abandoned)
+            self._commands.mark(self._abandoned, wait=self._file.wait)
         _let_go(self._pool, self._owner)
 
     # -- forks --------------------------------------------------------------------------------------------------

@@ -344,7 +344,7 @@ def _owners_are_never_released(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _closing_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sqlite_commands.Commands, "mark", lambda self, abandoned: None)
+    monkeypatch.setattr(_sqlite_commands.Commands, "mark", lambda self, abandoned, *, wait: None)
 
 
 def _abandons_for_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
