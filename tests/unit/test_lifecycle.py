@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corrobo_core.commands import Claim, Execute, Holder, Observe, Open, Raised, Reconcile, Record, Saw
+from corrobo_core.commands import Claim, Execute, Holder, Observe, Open, Opened, Raised, Reconcile, Record, Saw
 from corrobo_core.lifecycle import observe, run
 from corrobo_core.policy import Policy
 from corrobo_core.records import Disposition, Evidence, History, Observation, Operation, Outcome, Reason, evolve
@@ -150,11 +150,7 @@ def test_the_providers_time_counts_from_the_end_of_the_attempt() -> None:
 
 def test_L9_the_send_must_begin_in_the_part_of_the_window_that_the_hook_leaves() -> None:
     pass_ = running(policy(10, execute_timeout=seconds(3)))
-    pass_.expect(Open)
-    opened = pass_.commands[0]
-    assert isinstance(opened, Open)
-    from corrobo_core.commands import Opened
-
+    opened = pass_.expect(Open)
     # The statement took 4 s; the stopwatch counts from before it was sent.
     pass_.reply(Opened(started(opened.operation, 2), True, Holder.RUNNING, reading(2, sent=100, received=104)))
     execute = pass_.expect(Execute)
@@ -180,8 +176,6 @@ def test_D2_another_attempt_must_end_before_the_key_is_forgotten() -> None:
 
 def test_D4a_an_observation_begins_no_later_than_the_ledger_can_vouch_for() -> None:
     """The opening statement took 4 s: the ledger's clock was read at some time in them."""
-    from corrobo_core.commands import Opened
-
     pass_ = running()
     pass_.expect(Open)
     stored = operation(attempt(AMBIGUOUS, ended=1))
@@ -193,8 +187,6 @@ def test_D4a_an_observation_begins_no_later_than_the_ledger_can_vouch_for() -> N
 
 
 def test_D4a_an_attempt_ends_no_earlier_than_the_ledger_can_vouch_for() -> None:
-    from corrobo_core.commands import Opened
-
     pass_ = running()
     opened = pass_.expect(Open)
     pass_.reply(Opened(started(opened.operation, 8), True, Holder.RUNNING, reading(8, sent=100, received=104)))

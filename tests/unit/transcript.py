@@ -53,9 +53,9 @@ def call(declared: Policy | None = None, **fields: Any) -> Call:
 
 def operation(*attempts: AttemptRecord, **fields: Any) -> Operation:
     """As stored by somebody else, with these attempts."""
-    fields = {"version": 4, "nonce": "other.9", "owner": None} | fields
-    if attempts and attempts[-1].outcome is None:
-        fields["owner"] = OWNER
+    fields.setdefault("version", 4)
+    fields.setdefault("nonce", "other.9")
+    fields.setdefault("owner", OWNER if attempts and attempts[-1].outcome is None else None)
     return Operation(KEY, INTENT, FINGERPRINT, attempts=attempts, **fields)
 
 
