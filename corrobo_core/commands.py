@@ -18,18 +18,23 @@ from typing import Any, Generic, TypeVar
 from corrobo_core.records import (
     JSON,
     Check,
+    Decision,
+    DecisionKind,
     Evidence,
     Failure,
     Observation,
     Operation,
     OperationKey,
     Outcome,
+    RefusalCode,
 )
 
 __all__ = [
     "Authorize",
     "Claim",
     "Command",
+    "Decide",
+    "Decided",
     "Execute",
     "Executed",
     "Holder",
@@ -39,6 +44,7 @@ __all__ = [
     "LedgerCommand",
     "Load",
     "Loaded",
+    "NotDecided",
     "Observe",
     "Open",
     "Opened",
@@ -116,12 +122,13 @@ class Holder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The operation as stored, and whether this very command inserted it."""
+    """The operation as stored, whether this very command inserted it, and people's decisions about it."""
 
     operation: Operation
     mine: bool
     holder: Holder
     reading: Reading
+    decisions: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +144,12 @@ class Open(LedgerCommand[Opened]):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The operation as stored, or None."""
+    """The operation as stored, or None, and people's decisions about it, oldest first."""
 
     operation: Operation | None
     holder: Holder
     reading: Reading
+    decisions: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +178,12 @@ class Refused:
 class Claim(LedgerCommand[Written | Refused]):
     """Reserve ``operation.attempts[-1]`` if the stored version is still ``operation.version`` (C3).
 
-    ``started`` becomes the ledger's clock, read after any lock wait, and the owner this process.
+    ``started`` becomes the ledger's clock, read after any lock wait, and the owner this process. With
+    ``approved_until`` it is refused at or after that time, by the same reading (R5).
     """
 
     operation: Operation
+    approved_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +201,46 @@ class KeepLate(LedgerCommand[None]):
     attempt: int
     nonce: str
     evidence: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decision is recorded. ``again``: it was recorded before, and nothing changed."""
+
+    decision: Decision
+    operation: Operation
+    again: bool
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class NotDecided:
+    """Refused, and nothing recorded (R4). ``first`` is what was decided before, for ``ALREADY_DECIDED``."""
+
+    code: RefusalCode
+    operation: Operation | None
+    first: Decision | None
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Decide(LedgerCommand[Decided | NotDecided]):
+    """Append a person's decision, if its episode is open and nothing speaks against it (R3, R4).
+
+    The episode is locked first, and the operation's version goes up, so that a pass that read the operation
+    before the decision cannot write after it. ``decided_at`` None means the ledger's clock.
+    """
+
+    namespace: str
+    operation_id: str
+    token: str
+    kind: DecisionKind
+    reviewer: str
+    decided_at: datetime | None = None
+    expires_at: datetime | None = None
+    intent_fingerprint: str | None = None
+    note: str = ""
+    effect: JSON = None
 
 
 # -- the contract --------------------------------------------------------------------------------------------

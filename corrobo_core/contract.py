@@ -289,6 +289,7 @@ def effect(
     max_attempts: int | None = None,
     retry: RetryPolicy | None = None,
     poll: Backoff | None = None,
+    max_approval_age: timedelta | None = None,
     volatile: tuple[str, ...] = (),
     max_intent_bytes: int = MAX_INTENT_BYTES,
 ) -> EffectDecorator:
@@ -307,6 +308,7 @@ def effect(
         max_attempts: how many times the write may be sent; 3 unless given.
         retry: the whole retry policy, instead of ``max_attempts``.
         poll: waits between looks that give no answer; 5 s doubling to 5 min unless given (O5).
+        max_approval_age: an approval older than this counts no more (R5).
         volatile: parameters that may differ between calls of one operation (I3).
         max_intent_bytes: of canonical JSON (I4).
 
@@ -324,6 +326,7 @@ def effect(
         "max_attempts": max_attempts,
         "retry": retry,
         "poll": poll,
+        "max_approval_age": max_approval_age,
     }
     checked_type(type)
     checked_policy(type, declared)
@@ -370,6 +373,7 @@ class _ContractClass(BaseEffect[[Intent], EffectT], Generic[Intent, Data, Effect
     max_attempts: ClassVar[int | None] = None
     retry: ClassVar[RetryPolicy | None] = None
     poll: ClassVar[Backoff | None] = None
+    max_approval_age: ClassVar[timedelta | None] = None
     volatile: ClassVar[tuple[str, ...]] = ()
     max_intent_bytes: ClassVar[int] = MAX_INTENT_BYTES
 
@@ -489,6 +493,7 @@ _DECLARED = (
     "max_attempts",
     "retry",
     "poll",
+    "max_approval_age",
 )
 _UNWRITTEN = {
     _ContractClass.identity,

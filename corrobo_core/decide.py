@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from corrobo_core.policy import Policy
 from corrobo_core.records import AttemptRecord, Disposition, Evidence, Outcome, Reason
 
-__all__ = ["TABLE", "Decision", "Facts", "Row", "decide", "key_expires", "settlement"]
+__all__ = ["GRANTED", "TABLE", "Decision", "Facts", "Row", "decide", "key_expires", "settlement"]
 
 ALWAYS = datetime.min.replace(tzinfo=UTC)  # compared by identity: "settled, whatever the time"
 
@@ -29,6 +29,7 @@ class Facts:
         began: lower bound of the ledger time at which the observation began (D4a).
         looks: consecutive looks without an answer, before this one.
         policy: the contract's declarations.
+        granted: a person attested that no attempt so far was applied, and allows one more (R8).
     """
 
     evidence: Evidence
@@ -38,6 +39,7 @@ class Facts:
     began: datetime
     looks: int
     policy: Policy
+    granted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +205,24 @@ TABLE: tuple[Row, ...] = (
     Row(Evidence.NOT_APPLIED, _any, Disposition.RETRY, Reason.SAFE_RETRY, _next_attempt),
 )
 
+# A person attested that no attempt so far was applied (R8): it overrides policy, used-up attempts and missing
+# windows. Declared windows are still waited out, and what the read shows still comes first.
+GRANTED: tuple[Row, ...] = tuple(
+    row
+    for evidence in (Evidence.UNKNOWN, Evidence.NOT_APPLIED)
+    for row in (
+        Row(evidence, _settling, Disposition.RETRY, Reason.SETTLING, _all_settled),
+        Row(evidence, _any, Disposition.RETRY, Reason.ATTESTED_NOT_APPLIED),
+    )
+)
+
 
 def decide(facts: Facts) -> Decision:
-    """Map evidence to what is safe to do next: the first matching row of `TABLE`.
+    """Map evidence to what is safe to do next: the first matching row of `TABLE`, after `GRANTED` if it counts.
 
-    Source: semantics section 5, D1, D7.
+    Source: semantics section 5, D1, D7, R8.
     """
-    for row in TABLE:
+    for row in (*GRANTED, *TABLE) if facts.granted else TABLE:
         if row.evidence is facts.evidence and row.condition(facts):
             return Decision(row.disposition, row.reason or facts.reason, row.when(facts))
     raise AssertionError("the table has a last row for every evidence")

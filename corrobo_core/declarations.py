@@ -76,6 +76,7 @@ def checked_policy(
         retry=_retry(effect, declared["max_attempts"], declared["retry"]),
         authorizes=authorizes,
         revalidates=revalidates,
+        max_approval_age=_duration(effect, "max_approval_age", declared.get("max_approval_age"), positive=True),
     )
     return policy if poll is None else replace(policy, poll=poll)
 

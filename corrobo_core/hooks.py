@@ -86,9 +86,7 @@ class Hooks:
     ) -> None:
         self._definition, self._bound = definition, bound
         self._context, self._redact = context, redact
-        self._blank = cache(
-            lambda key: Attempt(key.type, key.operation_id, key.namespace, 1, idempotency_key())
-        )
+        self._blank = cache(lambda key: Attempt(key.type, key.operation_id, key.namespace, 1, idempotency_key()))
         self._observed: tuple[Operation, Attempt] | None = None
         self.seen_error: BaseException | None = None
 

@@ -19,7 +19,6 @@ from corrobo_core.commands import (
     Claim,
     Command,
     Execute,
-    Executed,
     Holder,
     KeepLate,
     Load,
@@ -34,27 +33,41 @@ from corrobo_core.commands import (
     Revalidate,
     Written,
 )
-from corrobo_core.decide import Decision, Facts, decide, key_expires
+from corrobo_core.decide import Decision as Safe
+from corrobo_core.decide import Facts, decide, key_expires
 from corrobo_core.errors import IdentityReused
 from corrobo_core.policy import Policy
 from corrobo_core.records import (
     JSON,
     AttemptRecord,
+    Decision,
+    DecisionKind,
     Disposition,
+    Episode,
     Evidence,
     ObservationRecord,
     Operation,
     OperationKey,
-    Outcome,
     Reason,
     evolve,
+)
+from corrobo_core.rulings import Approval, approval_in_force, decision_on, grant_in_force, was_approved
+from corrobo_core.transitions import (
+    answers_review,
+    closed_by,
+    decided_by_person,
+    late_evidence,
+    observable_from,
+    reserving,
+    superseded,
+    was_paused,
+    with_attestation,
+    with_outcome,
 )
 
 __all__ = ["Call", "Conclusion", "Program", "observe", "run"]
 
 _MAX_STARTS = 3  # a process paused this often in one pass (L9) lets the next pass try
-_KEPT_NOT_SENT = 8  # attempts that never left prove nothing later; the record must not grow with them
-_WINDOW_UNDECLARED = timedelta(minutes=10)  # C5
 _SOONEST, _LATEST = timedelta(milliseconds=250), timedelta(seconds=10)
 
 
@@ -134,54 +147,69 @@ class _Look:
     stored: JSON = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The operation after the checks before an attempt, whether one may be made, and under which approval."""
+
+    operation: Operation
+    may_attempt: bool = False
+    approval: Approval | None = None
+
+
 class _Pass:
     def __init__(self, call: Call) -> None:
         self.call = call
         self.writes = 0
+        self.decisions: tuple[Decision, ...] = ()
 
     # -- the two programs ------------------------------------------------------------------------------------
 
     def start(self) -> Program:
         opened = yield from Open(self._new_operation())
         operation, reading = opened.operation, opened.reading
+        self.decisions = opened.decisions
         self._refuse_reuse(operation)
         if opened.mine and operation.reserved:
             return (yield from self._attempt(operation, reading))
         if operation.closed:
             return Conclusion(operation, reading.now)
+        decision = self._decision_on(operation)
+        if decision is not None and decision.kind in (DecisionKind.REJECTED, DecisionKind.APPLIED):
+            return (yield from self._record(decided_by_person(operation, decision, reading), reading))
         if not operation.attempts:
             return (yield from self._next_attempt(operation, reading))
-        if opened.holder is Holder.RUNNING and reading.now <= _observable_from(operation.latest):
+        if opened.holder is Holder.RUNNING and reading.now <= observable_from(operation.latest):
             return _in_progress(operation, reading)
-        if self._too_early(operation, opened.holder, reading):
+        if decision is None and self._too_early(operation, opened.holder, reading):
             return Conclusion(operation, reading.now)
 
         running = opened.holder is Holder.RUNNING
-        look = yield from self._look(_recovered(operation, running), reading)
+        look = yield from self._look(operation if running else superseded(operation), reading)
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
-        settled, decision = self._settle(look, running=running)
-        if decision.disposition is Disposition.RETRY and decision.retry_at is None:
+        settled, safe = self._settle(look, reading, running=running)
+        if safe.disposition is Disposition.RETRY and safe.retry_at is None:
             return (yield from self._next_attempt(settled, reading))
         return (yield from self._record(settled, reading, look))
 
     def observe(self) -> Program:
         loaded = yield from Load(self.call.key)
         operation, reading = loaded.operation, loaded.reading
+        self.decisions = loaded.decisions
         if operation is None:
             return Conclusion(None, reading.now)
         self._refuse_reuse(operation)
         if not operation.attempts:
             return Conclusion(operation, reading.now)
         running = loaded.holder is Holder.RUNNING
-        if running and reading.now <= _observable_from(operation.latest):
+        if running and reading.now <= observable_from(operation.latest):
             return _in_progress(operation, reading)
-        look = yield from self._look(_recovered(operation, running), reading)
+        look = yield from self._look(operation if running else superseded(operation), reading)
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
         if operation.closed:  # new evidence, kept; never a reason to reopen (O6)
             return (yield from self._record(look.operation, reading))
-        settled, _ = self._settle(look, running=running)
+        settled, _ = self._settle(look, reading, running=running)
         return (yield from self._record(settled, reading, look))
 
     # -- before an attempt -----------------------------------------------------------------------------------
@@ -192,7 +220,7 @@ class _Pass:
         operation = Operation(call.key, call.intent, call.fingerprint, nonce=nonce)
         if call.policy.authorizes or call.policy.revalidates:
             return operation
-        return _reserving(operation, nonce, call.policy)
+        return reserving(operation, nonce, call.policy)
 
     def _refuse_reuse(self, operation: Operation) -> None:
         key, call = operation.key, self.call
@@ -211,15 +239,15 @@ class _Pass:
         checked = yield from self._check(operation, reading)
         if checked is None:
             return Conclusion(operation, reading.now, interrupted=True)
-        if checked.disposition in (Disposition.REVIEW, Disposition.REPLAN) or checked.reason in _CHECK_FAILED:
-            return (yield from self._record(checked, reading))
-        return (yield from self._claim(checked))
+        if checked.operation.disposition is Disposition.REVIEW and checked.operation == operation:
+            return Conclusion(operation, reading.now)  # still waiting for the same answer
+        if not checked.may_attempt:
+            return (yield from self._record(checked.operation, reading))
+        return (yield from self._claim(checked.operation, checked.approval))
 
-    def _check(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, Operation | None]:
-        """Ask ``authorize`` until its answer is recorded, then ``revalidate`` (L2, L6, R7)."""
+    def _check(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, _Checked | None]:
+        """Ask ``authorize`` until it has answered, look at the approval, ask ``revalidate`` (L2, L6, R5, R7)."""
         policy = self.call.policy
-        if operation.reason in _CHECK_FAILED:  # an earlier pass's; this one asks again
-            operation = evolve(operation, reason=Reason.NEVER_SENT.value)
         if policy.authorizes and operation.authorized is None:
             answer = yield from Authorize(operation)
             if isinstance(answer, Raised):
@@ -228,9 +256,12 @@ class _Pass:
                 return self._blocked(operation, Reason.AUTHORIZATION_FAILED, answer.failure.message, reading)
             operation = evolve(operation, authorized=answer.kind, explanation=answer.explanation)
         if operation.authorized == "reject":
-            return _closed(operation, Reason.REJECTED, operation.explanation)
-        if operation.authorized == "review":
-            return _for_review(operation, operation.explanation)
+            return _Checked(closed_by(operation, Reason.REJECTED, operation.explanation))
+        approval = approval_in_force(operation, self.decisions, policy, reading.now)
+        if operation.authorized == "review" and approval is None:
+            why = operation.review.reason if operation.review else operation.explanation
+            return _Checked(self._for_review(operation, why, "authorize", reading))
+        needed = operation.authorized == "review"
         if policy.revalidates:
             answer = yield from Revalidate(operation)
             if isinstance(answer, Raised):
@@ -238,26 +269,60 @@ class _Pass:
                     return None
                 return self._blocked(operation, Reason.REVALIDATION_FAILED, answer.failure.message, reading)
             if answer.kind == "reject":
-                return _closed(operation, Reason.REJECTED, answer.explanation)
+                return _Checked(closed_by(operation, Reason.REJECTED, answer.explanation))
             if answer.kind == "review":
-                return _for_review(operation, answer.explanation)
-        return operation
+                if approval is None or not answers_review(operation.review, answer):
+                    return _Checked(self._for_review(operation, answer.explanation, "revalidate", reading))
+                needed = True
+        return _Checked(operation, may_attempt=True, approval=approval if needed else None)
 
-    def _blocked(self, operation: Operation, reason: Reason, why: str, reading: Reading) -> Operation:
-        again = reading.now + self.call.policy.poll.delay(operation.looks)
+    def _decision_on(self, operation: Operation) -> Decision | None:
+        return decision_on(operation.episode.token, self.decisions) if operation.episode else None
+
+    def _for_review(self, operation: Operation, why: str, asked_by: str, reading: Reading) -> Operation:
+        lapsed = operation.review is not None and was_approved(operation.review.token, self.decisions)
+        waiting = self._waiting(operation, Disposition.REVIEW, why, asked_by, reading)
+        reason = Reason.APPROVAL_LAPSED if lapsed and waiting.episode != operation.episode else None
+        still = operation.reason if waiting.episode == operation.episode else Reason.REVIEW_REQUIRED.value
         return evolve(
-            operation,
-            disposition=None,
-            reason=reason,
+            waiting,
+            disposition=Disposition.REVIEW,
+            reason=reason.value if reason else still,
             explanation=why,
-            retry_at=again,
-            looks=operation.looks + 1,
+            retry_at=None,
         )
 
-    def _claim(self, operation: Operation) -> Program:
+    def _waiting(
+        self, operation: Operation, kind: Disposition, why: str, asked_by: str, reading: Reading
+    ) -> Operation:
+        """With an open episode: the one that is open, or else a new one (R2)."""
+        current = operation.episode
+        if current is not None and (current.kind, current.asked_by) == (kind, asked_by):
+            same_question = kind is Disposition.INVESTIGATE or current.reason == why
+            if same_question and self._decision_on(operation) is None:
+                return operation
+        number = operation.episodes + 1
+        episode = Episode(f"ep{number}-{self._nonce()}", number, kind, reading.now, why, asked_by)
+        review = episode if kind is Disposition.REVIEW else operation.review
+        return evolve(operation, episode=episode, episodes=number, review=review)
+
+    def _blocked(self, operation: Operation, reason: Reason, why: str, reading: Reading) -> _Checked:
+        blocked = evolve(
+            operation,
+            disposition=None,
+            reason=reason.value,
+            explanation=why,
+            retry_at=reading.now + self.call.policy.poll.delay(operation.looks),
+            looks=operation.looks + 1,
+            episode=None,
+        )
+        return _Checked(blocked)
+
+    def _claim(self, operation: Operation, approval: Approval | None) -> Program:
         """Reserve another attempt; whoever else does so first, wins (C3)."""
         nonce = self._nonce()
-        reply = yield from Claim(_reserving(operation, nonce, self.call.policy))
+        until = approval.until if approval else None
+        reply = yield from Claim(reserving(operation, nonce, self.call.policy, approval), until)
         if isinstance(reply, Written):
             return (yield from self._attempt(reply.operation, reply.reading))
         loaded = yield from Load(self.call.key)
@@ -265,6 +330,12 @@ class _Pass:
         if stored is not None and stored.nonce == nonce:  # only the reply was lost (C2)
             clock = Reading(loaded.reading.now, reply.reading.sent, loaded.reading.received)
             return (yield from self._attempt(stored, clock))
+        if stored is not None and stored.version == operation.version and operation.review is not None:
+            # Nobody else wrote: the approval ended before the attempt could start (R5).
+            self.decisions = loaded.decisions
+            asked = operation.review
+            again = self._for_review(evolve(operation, episode=None), asked.reason, asked.asked_by, loaded.reading)
+            return (yield from self._record(again, loaded.reading))
         return _stored(loaded)
 
     # -- the attempt -----------------------------------------------------------------------------------------
@@ -272,10 +343,10 @@ class _Pass:
     def _attempt(self, operation: Operation, reading: Reading) -> Program:
         reserved = operation.latest
         done = yield from Execute(operation, self._not_after(operation, reading), reserved.timeout)
-        made = _ended(reserved, done, reading)
+        made = with_outcome(reserved, done, reading)
         operation = evolve(operation, attempts=(*operation.attempts[:-1], made), owner=None)
-        if done.interrupted or _was_paused(made):
-            reason = Reason.PAUSED if _was_paused(made) and not done.interrupted else Reason.INTERRUPTED
+        if done.interrupted or was_paused(made):
+            reason = Reason.PAUSED if was_paused(made) and not done.interrupted else Reason.INTERRUPTED
             concluded = yield from self._record(evolve(operation, reason=reason.value), reading)
             return evolve(concluded, interrupted=done.interrupted)
 
@@ -283,7 +354,7 @@ class _Pass:
         if look is None:
             unseen = evolve(operation, reason=Reason.INTERRUPTED.value)
             return evolve((yield from self._record(unseen, reading)), interrupted=True)
-        settled, _ = self._settle(look, running=False)
+        settled, _ = self._settle(look, reading, running=False)
         return (yield from self._record(settled, reading, look))
 
     def _not_after(self, operation: Operation, reading: Reading) -> float | None:
@@ -330,9 +401,10 @@ class _Pass:
         )
         return evolve(look, effect=verdict.effect, stored=verdict.stored)
 
-    def _settle(self, look: _Look, *, running: bool) -> tuple[Operation, Decision]:
+    def _settle(self, look: _Look, reading: Reading, *, running: bool) -> tuple[Operation, Safe]:
         """Decide what is safe next, and the operation that says so. Writes nothing."""
         operation = look.operation
+        grant = grant_in_force(operation, self.decisions)
         decision = decide(
             Facts(
                 evidence=look.evidence,
@@ -342,8 +414,11 @@ class _Pass:
                 began=look.began,
                 looks=operation.looks,
                 policy=self.call.policy,
+                granted=grant is not None,
             )
         )
+        if grant is not None:
+            operation = with_attestation(operation, grant, Evidence.NOT_APPLIED)
         open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
         retry_now = decision.disposition is Disposition.RETRY and decision.retry_at is None
         settled = evolve(
@@ -357,8 +432,12 @@ class _Pass:
             looks=operation.looks + 1 if open_question else 0,
             looking_since=(operation.looking_since or look.began) if open_question else None,
         )
-        if settled.closed and settled.reserved:  # seen while its owner still runs: nothing is left to wait for
-            settled = _recovered(settled, running=False)
+        if decision.disposition is Disposition.INVESTIGATE:
+            settled = self._waiting(settled, Disposition.INVESTIGATE, decision.reason.value, "", reading)
+        else:
+            settled = evolve(settled, episode=None)
+        if settled.closed or retry_now:  # seen, or decided, while its owner still runs: nothing to wait for
+            settled = superseded(settled)
         return settled, decision
 
     # -- recording -------------------------------------------------------------------------------------------
@@ -391,7 +470,7 @@ class _Pass:
                 attempts=(*stored.attempts[:-1], made),
                 owner=None,
                 disposition=None,
-                reason=(Reason.PAUSED if _was_paused(made) else Reason.OVERTAKEN).value,
+                reason=(Reason.PAUSED if was_paused(made) else Reason.OVERTAKEN).value,
                 explanation="another pass looked at this attempt before it ended",
                 retry_at=None,
                 nonce=self._nonce(),
@@ -399,7 +478,7 @@ class _Pass:
             reply = yield from Record(merged)
             if isinstance(reply, Written):
                 return Conclusion(reply.operation, reply.reading.now)
-        yield from KeepLate(self.call.key, made.number, made.nonce, _late(mine, made))
+        yield from KeepLate(self.call.key, made.number, made.nonce, late_evidence(mine, made))
         return _stored((yield from Load(self.call.key)))
 
     def _nonce(self) -> str:
@@ -410,66 +489,7 @@ class _Pass:
         return attempt.nonce.partition(".")[0] == self.call.nonce
 
 
-_CHECK_FAILED = frozenset({Reason.AUTHORIZATION_FAILED, Reason.REVALIDATION_FAILED})
-
-
-# -- small pieces --------------------------------------------------------------------------------------------
-
-
-def _reserving(operation: Operation, nonce: str, policy: Policy) -> Operation:
-    """The operation with one more attempt, not yet started."""
-    before = operation.attempts
-    attempt = AttemptRecord(
-        number=before[-1].number + 1 if before else 1,
-        nonce=nonce,
-        window=policy.settles_after,
-        lag=policy.observation_lag,
-        timeout=policy.execute_timeout,
-        finished_by_response=policy.responds_after_effect,
-    )
-    return evolve(
-        operation,
-        attempts=(*_pruned(before), attempt),
-        nonce=nonce,
-        disposition=None,
-        reason=Reason.IN_PROGRESS.value,
-        explanation="",
-        retry_at=None,
-        looks=0,
-        looking_since=None,
-    )
-
-
-def _recovered(operation: Operation, running: bool) -> Operation:
-    """With a reserved attempt that nobody makes any more marked as never recorded (L5)."""
-    if running or not operation.reserved:
-        return operation
-    unrecorded = evolve(operation.latest, outcome=Outcome.UNRECORDED)
-    return evolve(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
-
-
-def _pruned(attempts: tuple[AttemptRecord, ...]) -> tuple[AttemptRecord, ...]:
-    not_sent = [a for a in attempts if a.outcome is Outcome.NOT_SENT]
-    dropped = {a.number for a in not_sent[:-_KEPT_NOT_SENT]}
-    return tuple(a for a in attempts if a.number not in dropped) if dropped else attempts
-
-
-def _ended(reserved: AttemptRecord, done: Executed, reading: Reading) -> AttemptRecord:
-    ended = reading.at_most(done.ended)
-    return evolve(
-        reserved,
-        ended=ended,
-        outcome=done.outcome,
-        retryable=done.retryable,
-        retry_after=None if done.retry_after is None else ended + done.retry_after,
-        failure=done.failure,
-        response=done.response,
-    )
-
-
-def _was_paused(attempt: AttemptRecord) -> bool:
-    """Not sent, and not because it could not be: the process was stopped for too long (L9)."""
-    return attempt.outcome is Outcome.NOT_SENT and attempt.failure is None
+# -- conclusions ----------------------------------------------------------------------------------------------
 
 
 def _looked(
@@ -495,35 +515,6 @@ def _looked(
     return _Look(seen, evidence, reason, explanation, began)
 
 
-def _closed(operation: Operation, reason: Reason, why: str) -> Operation:
-    return evolve(
-        operation,
-        disposition=Disposition.REPLAN,
-        reason=reason.value,
-        explanation=why,
-        retry_at=None,
-    )
-
-
-def _for_review(operation: Operation, why: str) -> Operation:
-    return evolve(
-        operation,
-        disposition=Disposition.REVIEW,
-        reason=Reason.REVIEW_REQUIRED.value,
-        explanation=why,
-        retry_at=None,
-    )
-
-
-def _observable_from(attempt: AttemptRecord) -> datetime:
-    """An attempt whose owner lives is left alone until its window is over (C5).
-
-    A window of zero says that sending again is safe, not that the hook is quick: its timeout counts there.
-    """
-    assert attempt.started is not None
-    return attempt.started + (attempt.window or attempt.timeout or _WINDOW_UNDECLARED)
-
-
 def _in_progress(operation: Operation, reading: Reading) -> Conclusion:
     """Come back after half the attempt's age: soon while it is young, rarely when it is slow (C1)."""
     started = operation.latest.started
@@ -536,14 +527,3 @@ def _stored(loaded: Loaded) -> Conclusion:
     if loaded.operation is not None and loaded.operation.reserved:
         return _in_progress(loaded.operation, loaded.reading)
     return Conclusion(loaded.operation, loaded.reading.now)
-
-
-def _late(mine: Operation, made: AttemptRecord) -> JSON:
-    return {
-        "outcome": made.outcome.value if made.outcome else None,
-        "ended": made.ended.isoformat() if made.ended else None,
-        "failure": {"type": made.failure.type, "message": made.failure.message} if made.failure else None,
-        "response": made.response,
-        "evidence": mine.evidence.value if mine.evidence else None,
-        "explanation": mine.explanation,
-    }

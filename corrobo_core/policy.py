@@ -70,6 +70,7 @@ class Policy:
         poll: waits between looks that give no answer (O5).
         authorizes: the contract has an ``authorize`` hook.
         revalidates: the contract has a ``revalidate`` hook.
+        max_approval_age: an approval older than this counts no more (R5); None: it never ages.
     """
 
     window: timedelta | None = None
@@ -81,6 +82,7 @@ class Policy:
     poll: Backoff = field(default=Backoff(timedelta(seconds=5), timedelta(minutes=5)))
     authorizes: bool = False
     revalidates: bool = False
+    max_approval_age: timedelta | None = None
 
     @property
     def settles_after(self) -> timedelta | None:

@@ -24,6 +24,8 @@ __all__ = [
     "JSON",
     "AttemptRecord",
     "Check",
+    "Decision",
+    "DecisionKind",
     "Disposition",
     "EffectResult",
     "Episode",
@@ -36,6 +38,7 @@ __all__ = [
     "OperationKey",
     "Outcome",
     "Reason",
+    "RefusalCode",
     "Unstorable",
     "Verdict",
     "evolve",
@@ -112,6 +115,8 @@ class Reason(StrEnum):
     ATTEMPTS_EXHAUSTED = "ATTEMPTS_EXHAUSTED"
     KEY_EXPIRED = "KEY_EXPIRED"
     SAFE_RETRY = "SAFE_RETRY"
+    # From a person's attestation (R8):
+    ATTESTED_NOT_APPLIED = "ATTESTED_NOT_APPLIED"
     # Not from evidence:
     NEVER_SENT = "NEVER_SENT"
     IN_PROGRESS = "IN_PROGRESS"
@@ -119,6 +124,7 @@ class Reason(StrEnum):
     OVERTAKEN = "OVERTAKEN"
     PAUSED = "PAUSED"
     REVIEW_REQUIRED = "REVIEW_REQUIRED"
+    APPROVAL_LAPSED = "APPROVAL_LAPSED"
     AUTHORIZATION_FAILED = "AUTHORIZATION_FAILED"
     REVALIDATION_FAILED = "REVALIDATION_FAILED"
     REJECTED = "REJECTED"
@@ -330,13 +336,72 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One time that an operation waits for a person (R2)."""
+    """One time that an operation waits for a person (R2).
+
+    Attributes:
+        token: what a decision must name.
+        generation: 1 for the operation's first episode.
+        kind: ``REVIEW`` or ``INVESTIGATE``.
+        opened_at: ledger time.
+        reason: why, for people.
+        asked_by: ``authorize`` or ``revalidate`` for a review; empty for an investigation.
+    """
 
     token: str
     generation: int
     kind: Disposition
     opened_at: datetime
     reason: str
+    asked_by: str = ""
+
+
+class DecisionKind(StrEnum):
+    """What a person can say (R3)."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    APPLIED = "applied"
+    NOT_APPLIED = "not_applied"
+    REVOKED = "revoked"
+
+
+class RefusalCode(StrEnum):
+    """Why a decision was not recorded (R4)."""
+
+    NOT_AWAITING_DECISION = "NOT_AWAITING_DECISION"
+    STALE_TOKEN = "STALE_TOKEN"
+    DECIDED_BEFORE_OPENED = "DECIDED_BEFORE_OPENED"
+    INTENT_MISMATCH = "INTENT_MISMATCH"
+    ALREADY_EXPIRED = "ALREADY_EXPIRED"
+    ALREADY_DECIDED = "ALREADY_DECIDED"
+    ALREADY_USED = "ALREADY_USED"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person decided about one episode; append-only (R1, R3).
+
+    Attributes:
+        token: the episode's.
+        kind: what was decided.
+        reviewer: who, as the application says (R9).
+        decided_at: when, as the application says; else the ledger's clock.
+        expires_at: ledger time after which an approval counts no more, or None.
+        intent_fingerprint: what the reviewer was shown, or None.
+        note: for people.
+        effect: stored form of the effect's value, for ``applied``.
+        attempt: number of the latest attempt that existed then; 0 if there was none.
+    """
+
+    token: str
+    kind: DecisionKind
+    reviewer: str
+    decided_at: datetime
+    expires_at: datetime | None = None
+    intent_fingerprint: str | None = None
+    note: str = ""
+    effect: JSON = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True)
@@ -362,6 +427,8 @@ class Operation:
         looking_since: when the first of them began.
         authorized: ``authorize``'s recorded answer, or None.
         episode: what waits for a person, if something does.
+        episodes: how many were opened so far.
+        review: the latest review's episode, whose approval may be in force.
     """
 
     key: OperationKey
@@ -382,6 +449,8 @@ class Operation:
     looking_since: datetime | None = None
     authorized: str | None = None
     episode: Episode | None = None
+    episodes: int = 0
+    review: Episode | None = None
 
     @property
     def latest(self) -> AttemptRecord:
