@@ -1,7 +1,7 @@
 """A small application: effects on the HTTP ledger, as DBOS steps, and their naive twins.
 
-Also the program of the child processes that tests kill: ``app.py start WORKFLOW ID ARGUMENT...`` starts a
-workflow, ``app.py wait ID...`` only recovers. Both print ``done ID RESULT`` when a workflow ends.
+Also the program of the child processes that tests kill: ``app.py start WORKFLOW=REFERENCE,... ...`` starts
+workflows, ``app.py wait WORKFLOW...`` only recovers. Both print ``done WORKFLOW RESULT`` as they end.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.support.dbos import dbos_config, running_dbos
 
 ACCOUNT = "alice"
 WINDOW = timedelta(seconds=1)
+LONG_WINDOW = timedelta(seconds=4)
 POLL = Backoff(timedelta(milliseconds=200), timedelta(milliseconds=400))
 
 
@@ -84,6 +85,7 @@ def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
     """Register the workflows; their arguments are references."""
     credit = effect_step(ledger)(credit_effect(http))
     credit_async = effect_step(ledger)(async_credit_effect(http))
+    credit_late = effect_step(ledger)(credit_effect(http, "tests/late", in_flight_window=LONG_WINDOW))
 
     @DBOS.step()
     def naive_credit(reference: str) -> Credit:
@@ -110,7 +112,17 @@ def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
         found = await asyncio.gather(*(credit_async(reference, 5_000) for reference in references))
         return [one.reference for one in found]
 
-    return {"naive": naive, "naive_async": naive_async, "guarded": guarded, "guarded_async": guarded_async}
+    @DBOS.workflow(name="patient")
+    def patient(reference: str) -> str:
+        return credit_late(reference, 5_000).reference
+
+    return {
+        "guarded": guarded,
+        "guarded_async": guarded_async,
+        "naive": naive,
+        "naive_async": naive_async,
+        "patient": patient,
+    }
 
 
 def main(command: str, *words: str) -> None:
@@ -121,13 +133,12 @@ def main(command: str, *words: str) -> None:
     config = dbos_config(database if "://" in database else Path(database))
     with ledger, running_dbos(config):
         print("launched", flush=True)
-        if command == "start":
-            name, workflow_id, *references = words
-            with SetWorkflowID(workflow_id):
-                DBOS.start_workflow(workflows[name], *references)
-            words = (workflow_id,)
-        for workflow_id in words:
-            print("done", workflow_id, DBOS.retrieve_workflow(workflow_id).get_result(), flush=True)
+        for word in words if command == "start" else ():
+            name, _, references = word.partition("=")
+            with SetWorkflowID(name):
+                DBOS.start_workflow(workflows[name], *references.split(","))
+        for name in (word.partition("=")[0] for word in words):
+            print("done", name, DBOS.retrieve_workflow(name).get_result(), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from dbos import DBOSClient
 
+from corrobo_core.commands import Load
+from corrobo_core.ledgers.postgres import PostgresLedger
+from corrobo_core.ledgers.sqlite import SqliteLedger
+from corrobo_core.records import Operation, OperationKey
 from examples.http_ledger import HttpLedger
 from tests.support.processes import Child, child
 
@@ -36,26 +42,53 @@ class World:
         }
         return child("tests.engines.dbos.app", *arguments, env=env)
 
+    def open_ledger(self) -> SqliteLedger | PostgresLedger:
+        """The effect ledger."""
+        if self.ledger_dsn.startswith("sqlite:///"):
+            return SqliteLedger(self.ledger_dsn.removeprefix("sqlite:///"))
+        return PostgresLedger(self.ledger_dsn)
 
-def migrated(dsn: str) -> str:
-    """The same address, with the ledger's tables there."""
-    if dsn.startswith("sqlite:///"):
-        from corrobo_core.ledgers.sqlite import SqliteLedger
+    def operation(self, type_: str, operation_id: str) -> Operation:
+        """One record of the effect ledger."""
+        with self.open_ledger() as ledger:
+            found = ledger.perform(Load(OperationKey("default", operation_id, type_))).operation
+        assert found is not None
+        return found
 
-        with SqliteLedger(dsn.removeprefix("sqlite:///")) as ledger:
-            ledger.migrate()
-    else:
-        from corrobo_core.ledgers.postgres import PostgresLedger
+    def wait_for_step(self, workflow_id: str, step_id: int, timeout: float = 10.0) -> None:
+        """Wait until DBOS has checkpointed a step."""
+        url = self.system_database
+        client = DBOSClient(system_database_url=url if "://" in url else f"sqlite:///{url}")
+        try:
+            wait_until(
+                lambda: any(step["function_id"] == step_id for step in client.list_workflow_steps(workflow_id)),
+                timeout,
+            )
+        finally:
+            client.destroy()
 
-        with PostgresLedger(dsn) as ledger:
-            ledger.migrate()
-    return dsn
+
+def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+    """Poll.
+
+    Raises:
+        TimeoutError: it did not hold within ``timeout`` seconds.
+    """
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the condition did not come to hold")
+        time.sleep(0.02)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, http_ledger: HttpLedger) -> World:
     """Everything on SQLite, or everything on PostgreSQL."""
     if request.param == "sqlite":
-        return World(http_ledger, migrated(f"sqlite:///{tmp_path / 'effects.db'}"), str(tmp_path / "dbos.db"))
-    dsn: str = request.getfixturevalue("postgres_dsn")
-    return World(http_ledger, migrated(dsn), dsn)
+        made = World(http_ledger, f"sqlite:///{tmp_path / 'effects.db'}", str(tmp_path / "dbos.db"))
+    else:
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        made = World(http_ledger, dsn, dsn)
+    with made.open_ledger() as ledger:
+        ledger.migrate()
+    return made

@@ -1,27 +1,78 @@
-"""A worker is killed around its write, and a fresh one recovers the workflow. The HTTP ledger counts."""
+"""Workers are killed around their writes, and fresh ones recover the workflows. The HTTP ledger counts."""
 
 from __future__ import annotations
 
-import pytest
+from datetime import UTC, datetime, timedelta
 
-from examples.http_ledger import client_killed
-from tests.engines.dbos.conftest import World
+from examples.http_ledger import client_killed, refused, slow_answer
+from tests.engines.dbos.app import LONG_WINDOW
+from tests.engines.dbos.conftest import World, wait_until
 
 
-def killed_and_recovered(world: World, workflow: str, *references: str) -> str:
-    """Start, be killed by the write that the HTTP ledger was told about, recover; gives what it returned."""
-    with world.worker("start", workflow, "wf", *references) as first:
+def test_a03_killed_after_the_write_an_effect_is_not_sent_again_and_a_plain_step_is(world: World) -> None:
+    """Sync, async, and two effects in a gather, of which one is done and the other under way."""
+    under_way = ["sync", "async-2", "naive", "naive-async"]
+    world.http.fail_next(*(slow_answer(60, reference=reference) for reference in under_way))
+    started = ["guarded=sync", "guarded_async=async-1,async-2", "naive=naive", "naive_async=naive-async"]
+
+    with world.worker("start", *started) as first:
+        for reference in under_way:
+            world.http.wait_for_count(1, reference, timeout=20)
+        world.wait_for_step("guarded_async", 1)
+        first.kill()
+    with world.worker("wait", *(word.partition("=")[0] for word in started)) as second:
+        assert second.wait_for("done guarded ") == "done guarded sync"
+        assert second.wait_for("done guarded_async") == "done guarded_async ['async-1', 'async-2']"
+        assert second.wait() == 0
+
+    counts = {reference: world.http.count(reference) for reference in [*under_way, "async-1"]}
+    assert counts == {"sync": 1, "async-1": 1, "async-2": 1, "naive": 2, "naive-async": 2}
+    assert world.http.counts("async-1").read_requests == 1  # replayed from its checkpoint
+
+
+def test_killed_before_the_write_it_is_sent_once(world: World) -> None:
+    world.http.fail_next(client_killed("before_commit"))
+
+    with world.worker("start", "guarded=sync", "guarded_async=async-1,async-2") as first:
         assert first.wait() == -9
-    with world.worker("wait", "wf") as second:
-        return second.wait_for("done wf").removeprefix("done wf ")
+    with world.worker("wait", "guarded", "guarded_async") as second:
+        assert second.wait() == 0
+
+    assert [world.http.count(reference) for reference in ("sync", "async-1", "async-2")] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("workflow", ["guarded", "guarded_async"])
-def test_killed_after_the_write_it_is_not_sent_again(world: World, workflow: str) -> None:
-    world.http.fail_next(client_killed("after_commit"))
+def test_a_wait_goes_on_where_it_was_after_a_restart(world: World) -> None:
+    """The window of an attempt is waited out once, not once for each worker."""
+    world.http.fail_next(refused(503, reference="rf_81"))  # for all that is known, it may still land
 
-    result = killed_and_recovered(world, workflow, "rf_81")
+    with world.worker("start", "patient=rf_81") as first:
+        wait_until(lambda: world.http.counts("rf_81").read_requests == 1, 20)
+        first.kill()
+    with world.worker("wait", "patient") as second:
+        second.wait_for("launched")
+        launched = datetime.now(UTC)
+        assert second.wait_for("done patient") == "done patient rf_81"
 
-    assert "rf_81" in result
-    assert world.http.counts("rf_81").write_requests == 1
+    first_attempt, second_attempt = world.operation("tests/late", "rf_81").attempts
+    assert first_attempt.started and second_attempt.started
+    settled = first_attempt.started + LONG_WINDOW
+    recovered = launched + timedelta(seconds=1.5)  # DBOS looks for work once a second
+    assert settled < second_attempt.started < max(settled, recovered) + timedelta(seconds=2)
     assert world.http.count("rf_81") == 1
+
+
+def test_a07_two_live_processes_with_one_executor_id_send_an_effect_once(world: World) -> None:
+    """The second one recovers what the first one is still doing: both run the step at once."""
+    both = ["guarded_async=async", "guarded=sync", "naive=naive"]
+    world.http.fail_next(*(slow_answer(4, reference=reference) for reference in ("sync", "async", "naive")))
+
+    with world.worker("start", *both) as first:
+        for reference in ("sync", "async", "naive"):
+            world.http.wait_for_count(1, reference, timeout=20)
+        with world.worker("wait", *(word.partition("=")[0] for word in both)) as second:
+            for worker in (first, second):
+                assert worker.wait_for("done guarded ") == "done guarded sync"
+                assert worker.wait() == 0
+
+    counts = {reference: world.http.count(reference) for reference in ("sync", "async", "naive")}
+    assert counts == {"sync": 1, "async": 1, "naive": 2}
