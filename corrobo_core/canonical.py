@@ -190,7 +190,7 @@ def encode_value(value: object) -> JSON:
     try:
         encoded = _encode(value, 0)
         text = _STRICT.encode(encoded)
-    except (ValueError, RecursionError, TypeError):
+    except Exception:  # whatever a provider's object does when it is looked at
         return {_TAG: "unstorable", "type": safe_text(type(value).__name__)}
     if len(text) > MAX_VALUE_BYTES:
         return {_TAG: "too-large", "bytes": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
