@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -212,12 +212,12 @@ def test_it_is_a_context_manager_and_a_decorator_of_both_kinds() -> None:
     assert (plain.__name__, plain.__doc__) == ("plain", "Sends.")
     assert asyncio.iscoroutinefunction(coroutine)
     with refusing() as server:
-        calls = (
+        calls: list[Callable[[], None]] = [
             lambda: plain(server.url),
             lambda: in_with(server.url),
             lambda: asyncio.run(coroutine(server.url)),
             lambda: asyncio.run(in_async_with(server.url)),
-        )
+        ]
         for call in calls:
             with pytest.raises(NotSent) as caught:
                 call()
