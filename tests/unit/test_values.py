@@ -160,7 +160,6 @@ for _ in range(100_000):
         object(),
         Fails(),
         FailingMapping(),
-        FailingList(),
         FailingText("\x00"),
         CYCLE,
         DEEP,
