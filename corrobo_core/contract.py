@@ -408,7 +408,10 @@ class _ContractClass(BaseEffect[[Intent], EffectT], Generic[Intent, Data, Effect
             for hook, first in _HOOKS.items()
             if hook not in _OPTIONAL or hasattr(self, hook)
         }
-        hooks["reconcile"] = Hook(self._hook(name, "reconcile"), takes_intent=True, is_async=False)
+        reconcile = self._hook(name, "reconcile")
+        hooks["reconcile"] = Hook(  # hooks are called with the data first, methods with the intent
+            lambda attempt, data, intent: reconcile(attempt, intent, data), takes_intent=True, is_async=False
+        )
         declared = {field: getattr(cls, field) for field in _DECLARED}
         return Definition(
             type=name,
