@@ -109,10 +109,16 @@ _OWNERS_LOST = 3
 
 
 class Patience:
-    """How long one command may go on trying (C9). Never covers more than the statement."""
+    """How long one command may go on trying (C9). Never covers more than the statement.
 
-    def __init__(self, place: Place, bound: timedelta) -> None:
-        self._place, self._bound = place, bound.total_seconds()
+    Args:
+        place: for the error text.
+        bound: from now on.
+        once: give up after the first failure.
+    """
+
+    def __init__(self, place: Place, bound: timedelta, *, once: bool = False) -> None:
+        self._place, self._bound, self._once = place, bound.total_seconds(), once
         self._until = time.monotonic() + self._bound
         self._tries = 0
         self._owners_lost = 0
@@ -135,6 +141,8 @@ class Patience:
             OwnerConnectionError: new owner locks keep being invisible to the statements. Not retryable.
         """
         text = self._place.clean(failure)
+        if self._once:
+            raise LedgerUnavailable(self._place.name, text)
         if isinstance(failure, OwnerLost):
             self._owners_lost += 1
             if self._owners_lost > _OWNERS_LOST:

@@ -8,7 +8,6 @@ Source: semantics L1, C2, C3, C4, C10, C11, D5.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from typing import Any, Protocol
@@ -33,11 +32,12 @@ from corrobo_core.ledgers._pg_owner import Owner
 from corrobo_core.ledgers._pg_wire import Columns, Reply
 from corrobo_core.ledgers._shared import Passes, Row, read_row, with_reservation
 from corrobo_core.ledgers.document import to_document
-from corrobo_core.records import Operation, OperationKey
+from corrobo_core.records import Operation, OperationKey, evolve
 
 __all__ = ["Query", "Statements"]
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # PostgreSQL's, in binary form
+_MICROSECOND = timedelta(microseconds=1)
 _TRUE, _FALSE = b"\x01", b"\x00"
 
 
@@ -87,8 +87,8 @@ class Statements:
                 return _Open(self, operation)
             case Record(operation):
                 return _Record(self, operation)
-            case Claim(operation):
-                return _Claim(self, operation)
+            case Claim(operation, approved_until):
+                return _Claim(self, operation, approved_until)
             case Load(key):
                 return _Load(self, key)
             case KeepLate():
@@ -136,8 +136,8 @@ class Statements:
         operation = read_row(self.place.name, key.namespace, key.operation_id, row)
         if abandoned is None or not operation.attempts:
             return operation
-        given_up = replace(operation.attempts[-1], abandoned=_time(abandoned))
-        return replace(operation, attempts=(*operation.attempts[:-1], given_up))
+        given_up = evolve(operation.attempts[-1], abandoned=_time(abandoned))
+        return evolve(operation, attempts=(*operation.attempts[:-1], given_up))
 
     def holder(self, operation: Operation, lives: bytes | None) -> Holder:
         """Who makes the reserved attempt (C4).
@@ -188,7 +188,7 @@ class _Open:
         """Our own row, which no other write has followed: it need not be read back."""
         version, owner, started = _int(row[5]), row[6], row[8]
         if owner is None or started is None:
-            return replace(self._operation, version=version, owner=None)
+            return evolve(self._operation, version=version, owner=None)
         return with_reservation(self._operation, version, _int(owner), _time(started))
 
 
@@ -209,13 +209,13 @@ class _Load:
 
 
 class _Claim:
-    def __init__(self, all_: Statements, operation: Operation) -> None:
+    def __init__(self, all_: Statements, operation: Operation, approved_until: datetime | None) -> None:
         self.statement, self._all, self._operation = all_.claim, all_, operation
-        self._doc = to_document(operation).encode()
+        until = None if approved_until is None else _int8((approved_until - _EPOCH) // _MICROSECOND)
+        self._tail = [operation.nonce.encode(), to_document(operation).encode(), all_.accepts, until]
 
     def values(self, own: int) -> Columns:
-        given = self._operation
-        return [*_fence(given), _int8(own), given.nonce.encode(), self._doc, self._all.accepts]
+        return [*_fence(self._operation), _int8(own), *self._tail]
 
     def answer(self, reply: Reply, sent: float, own: int) -> Written | Refused:
         row = _there(reply)
@@ -242,7 +242,7 @@ class _Record:
         reading = self._all.reading(row, reply, sent)
         if row[2] is None:
             return Refused(reading)
-        return Written(replace(self._operation, version=_int(row[2])), reading)
+        return Written(evolve(self._operation, version=_int(row[2])), reading)
 
 
 class _KeepLate:

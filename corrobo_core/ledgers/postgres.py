@@ -30,6 +30,7 @@ __all__ = ["PostgresLedger"]
 
 R = TypeVar("R")
 
+_FOR_A_MARK = timedelta(seconds=1)
 _LONGEST_IDENTIFIER = 63  # bytes
 
 
@@ -200,7 +201,7 @@ class PostgresLedger(LedgerBase):
         """Mark them; what cannot be marked now stays in the queue."""
         while item := self._abandoned.take():
             try:
-                self._repeat(self._statements.abandonment(*item), self._little_patience())
+                self._repeat(self._statements.abandonment(*item), self._no_patience())
             except BaseException as error:
                 self._abandoned.add(*item)
                 if not isinstance(error, LedgerError):
@@ -210,16 +211,16 @@ class PostgresLedger(LedgerBase):
     async def _mark_abandoned_async(self) -> None:
         while item := self._abandoned.take():
             try:
-                await self._repeat_async(self._statements.abandonment(*item), self._little_patience())
+                await self._repeat_async(self._statements.abandonment(*item), self._no_patience())
             except BaseException as error:
                 self._abandoned.add(*item)
                 if not isinstance(error, LedgerError):
                     raise
                 return
 
-    def _little_patience(self) -> Patience:
-        """Nobody waits for this; the next command tries again."""
-        return Patience(self._address.place, min(self._bound, timedelta(seconds=2)))
+    def _no_patience(self) -> Patience:
+        """Whoever asked something else has its reply already, and the next command tries again."""
+        return Patience(self._address.place, _FOR_A_MARK, once=True)
 
     # -- opening and closing ------------------------------------------------------------------------------------
 
