@@ -32,15 +32,15 @@ from corrobo_core.definition import Definition
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_temporal._pulse import beating, beating_async, working_on
 from corrobo_temporal.failures import EffectNotYetError, EffectStatus, error_for, refusal_for
+from corrobo_temporal.workflow import OBSERVE_SUFFIX
 
-__all__ = ["LOOK_AGAIN_FOR", "OBSERVE_SUFFIX", "effect_activity", "observe_activity"]
+__all__ = ["LOOK_AGAIN_FOR", "effect_activity", "observe_activity"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 IntentT = TypeVar("IntentT")
 
 LOOK_AGAIN_FOR = timedelta(minutes=10)
-OBSERVE_SUFFIX = ".observe"
 
 _LOOKING_MAY_HELP = frozenset(
     {
@@ -272,4 +272,4 @@ def _comes_again(result: EffectResult[Any], look_again_for: timedelta) -> bool:
         return True
     if result.disposition is not Disposition.INVESTIGATE or result.reason not in _LOOKING_MAY_HELP:
         return False
-    return result.looking_since is None or result.now - result.looking_since < look_again_for
+    return result.looking_since is None or result.now < result.looking_since + look_again_for

@@ -209,10 +209,15 @@ _FINAL: dict[Disposition, type[TemporalEffectError]] = {
 }
 
 
-def error_for(status: EffectStatus) -> TemporalEffectError:
-    """The final error for a status: no other pass will be made."""
+def error_for(status: EffectStatus, *, final: bool = True) -> TemporalEffectError:
+    """The error for a status, when no other pass will be made.
+
+    Args:
+        status: what is known.
+        final: also "come back later" is not retried.
+    """
     if status.disposition is None or status.disposition is Disposition.RETRY:
-        return EffectNotYetError(status)
+        return EffectNotYetError(status, final=final)
     return _FINAL[status.disposition](status)
 
 

@@ -1,7 +1,5 @@
 """A worker gets SIGKILL around its write. The HTTP ledger counts."""
 
-import asyncio
-
 import pytest
 
 from examples.http_ledger import HttpLedger, client_killed
@@ -11,7 +9,7 @@ from tests.engines.temporal.conftest import Engine
 async def _killed(engine: Engine, http_ledger: HttpLedger, activity: str, when: str) -> int:
     http_ledger.fail_next(client_killed(when))  # type: ignore[arg-type]
     workers = await engine.start_workers(2)
-    handle = await engine.start(activity, "rf_81")
+    handle = await engine.start_call(activity, "rf_81")
     result = await handle.result()
     assert result["reference"] == "rf_81"
     assert sorted(str(worker.returncode) for worker in workers) == ["-9", "None"]
