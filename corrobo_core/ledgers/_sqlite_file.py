@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from corrobo_core.errors import (
     DurabilityError,
@@ -24,9 +26,12 @@ from corrobo_core.ledgers._shared import migrations
 
 __all__ = ["SqliteFile", "Synchronous", "clock"]
 
+T = TypeVar("T")
+
 Synchronous: TypeAlias = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 
 LEVELS: dict[Synchronous, int] = {"OFF": 0, "NORMAL": 1, "FULL": 2, "EXTRA": 3}
+_PAUSE = 0.005  # seconds
 _OLDEST_SQLITE = (3, 37, 0)  # RETURNING, and strict tables
 
 # Somebody else holds the lock, the disk is full, files are used up: it can be over by itself.
@@ -85,15 +90,22 @@ class SqliteFile:
         """
         if not self.path.exists():
             raise self._not_migrated("there is none yet")
+        return self.patiently(self._connect)
+
+    def _connect(self) -> tuple[sqlite3.Connection, str]:
         connection = self.open("rw")
         try:
-            return connection, self._checked_id(connection)
+            ledger_id = self._checked_id(connection)
+            # A ledger is in WAL mode since it was migrated; to enter it anew needs the file for oneself.
+            if connection.execute("pragma journal_mode").fetchone() != ("wal",):
+                self.enter_wal(connection)
         except BaseException:
             connection.close()
             raise
+        return connection, ledger_id
 
     def open(self, mode: Literal["rw", "rwc"]) -> sqlite3.Connection:
-        """A connection with durability set and checked; what the file holds is not looked at."""
+        """A connection that syncs every commit; what the file holds is not looked at."""
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
             raise LedgerError(
                 self.name, f"SQLite {sqlite3.sqlite_version} is too old; 3.37 is the oldest that works"
@@ -107,7 +119,7 @@ class SqliteFile:
             check_same_thread=False,
         )
         try:
-            self._make_durable(connection)
+            self._sync_commits(connection)
             connection.create_function("corrobo_now", 0, clock)
         except BaseException:
             connection.close()
@@ -123,11 +135,8 @@ class SqliteFile:
                 " Use a local disk, or PostgreSQL",
             )
 
-    def _make_durable(self, connection: sqlite3.Connection) -> None:
+    def _sync_commits(self, connection: sqlite3.Connection) -> None:
         """Set what a commit means, and believe only what reads back (C10)."""
-        (mode,) = connection.execute("pragma journal_mode = wal").fetchone()
-        if mode != "wal":
-            raise DurabilityError(self.name, f"its journal mode stays {mode!r}: this folder cannot hold a WAL")
         connection.execute(f"pragma synchronous = {self.synchronous}").fetchall()
         connection.execute("pragma fullfsync = on").fetchall()  # macOS: plain fsync ends in the drive's cache
         (level,) = connection.execute("pragma synchronous").fetchone()
@@ -137,6 +146,27 @@ class SqliteFile:
                 f"synchronous stays {level} where {self.synchronous} was asked for: a power failure could take back"
                 " a confirmed reservation. Use another build of SQLite",
             )
+
+    def enter_wal(self, connection: sqlite3.Connection) -> None:
+        """Let readers and writers not wait for each other; the file remembers it.
+
+        Raises:
+            DurabilityError: the folder cannot hold a WAL. Not retryable.
+        """
+        (mode,) = connection.execute("pragma journal_mode = wal").fetchone()
+        if mode != "wal":
+            raise DurabilityError(self.name, f"its journal mode stays {mode!r}: this folder cannot hold a WAL")
+
+    def patiently(self, action: Callable[[], T]) -> T:
+        """Do something again while the file is locked: some locks SQLite does not wait for by itself."""
+        until = time.monotonic() + self.wait
+        while True:
+            try:
+                return action()
+            except sqlite3.Error as error:
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
 
     # -- the schema ---------------------------------------------------------------------------------------------
 
@@ -175,9 +205,9 @@ class SqliteFile:
 
     def named(self, error: sqlite3.Error) -> LedgerError:
         """The ledger's error for one of SQLite's."""
-        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+        code = _code(error)
         what = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if _is_busy(error):
             return self.busy()
         if code == sqlite3.SQLITE_CANTOPEN and not self._reachable():
             return LedgerError(self.name, f"it cannot be opened: {what}. Look at the path and its permissions")
@@ -187,10 +217,18 @@ class SqliteFile:
 
     def busy(self) -> LedgerUnavailable:
         """Another writer kept the file locked for longer than this ledger waits."""
-        return LedgerUnavailable(self.name, f"another writer held it locked for more than {self.wait:g} s")
+        return LedgerUnavailable(self.name, f"another writer kept it locked; it waits {self.wait:g} s")
 
     def _reachable(self) -> bool:
         wanted = os.R_OK | os.W_OK
         return os.access(self.path.parent, wanted | os.X_OK) and (
             not self.path.exists() or os.access(self.path, wanted)
         )
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF  # without the extended part
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

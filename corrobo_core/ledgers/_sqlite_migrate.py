@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-import time
 from collections.abc import Iterator
 
 from corrobo_core.ledgers._shared import migrations
 from corrobo_core.ledgers._sqlite_file import SqliteFile
 
 __all__ = ["migrate"]
-
-_PAUSE = 0.01
 
 
 def migrate(file: SqliteFile) -> None:
@@ -22,21 +19,16 @@ def migrate(file: SqliteFile) -> None:
         LedgerUnavailable: another process kept the file locked. Retryable.
         LedgerTooNewError: the file is ahead of this release. Not retryable.
     """
-    until = time.monotonic() + file.wait
-    while True:
-        try:
-            return _migrate(file)
-        except sqlite3.Error as error:
-            # Entering WAL mode takes a lock that SQLite does not wait for.
-            busy = getattr(error, "sqlite_errorcode", -1) & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > until:
-                raise file.named(error) from error
-        time.sleep(_PAUSE)
+    try:
+        file.patiently(lambda: _migrate(file))
+    except sqlite3.Error as error:
+        raise file.named(error) from error
 
 
 def _migrate(file: SqliteFile) -> None:
     connection = file.open("rwc")
     try:
+        file.enter_wal(connection)
         connection.execute("begin immediate")
         version, ledger_id = file.schema(connection) or (0, secrets.token_hex(16))
         file.refuse_newer(version)
