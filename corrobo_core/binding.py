@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import Any, get_type_hints
 
-from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
@@ -52,6 +52,9 @@ class Parameters:
         volatile: names left out of the fingerprint (I3).
         model: the intent's type, where the intent is one model and not a list of parameters.
         limit: bytes of canonical JSON that are accepted.
+
+    Raises:
+        ContractError: ``volatile`` names a field that the intent does not have, or ``limit`` is no size.
     """
 
     def __init__(
@@ -64,11 +67,18 @@ class Parameters:
         model: object = None,
         limit: int = MAX_INTENT_BYTES,
     ) -> None:
-        self.effect, self.limit, self.volatile = effect, limit, frozenset(volatile)
+        self.effect, self.limit, self.volatile = effect, limit, _checked_volatile(effect, volatile)
         self.signature = inspect.Signature(parameters)
         self.names = tuple(parameter.name for parameter in parameters)
         self._keyword_only = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
         self._fn, self._model = fn, model
+        limit_: object = limit
+        if not isinstance(limit_, int) or isinstance(limit_, bool) or limit_ < 1:
+            raise ContractError(effect, "max_intent_bytes", "must be a whole number, 1 or more")
+        known = self.names if model is None else _stored_names(model)
+        unknown = sorted(self.volatile - set(known)) if known is not None else []
+        if unknown:
+            raise ContractError(effect, "volatile", f"the intent has no field {unknown[0]!r}")
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -91,10 +101,15 @@ class Parameters:
         given = self._given(args, kwargs)
         value = given["intent"] if self._model is not None else given
         check_intent(value)  # before validation, which would turn bytes into text, or loop
-        form = self._json_form(value)
+        try:
+            valid = self._adapter.validate_python(value)
+        except ValidationError as error:
+            raise IntentError(_path(error), _problem(error)) from None
+        form = self._json_form(valid)
         text = canonical_json(form, limit=self.limit)
         values = self.load(text)
-        if self._dump_json(values["intent"] if self._model is not None else values) != form:
+        again = values["intent"] if self._model is not None else values
+        if self._dump_json(again) != form or not (is_plain(valid) or _is_same(valid, again)):
             raise IntentError("intent", "does not come back from storage as it was; look for excluded fields")
         return Bound(values, text, self._fingerprint(form, text))
 
@@ -125,11 +140,7 @@ class Parameters:
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def _json_form(self, value: object) -> JSON:
-        try:
-            valid = self._adapter.validate_python(value)
-        except ValidationError as error:
-            raise IntentError(_path(error), _problem(error)) from None
+    def _json_form(self, valid: object) -> JSON:
         try:
             if not is_plain(valid):  # models and the like: what they hold
                 check_intent(self._adapter.dump_python(valid, warnings="error"))
@@ -146,9 +157,36 @@ class Parameters:
     def _fingerprint(self, form: JSON, text: str) -> str:
         if not self.volatile:
             return fingerprint(text)
-        assert isinstance(form, dict)
+        if not isinstance(form, dict):
+            raise ContractError(self.effect, "volatile", "the intent has no fields to leave out")
         bound = {name: value for name, value in form.items() if name not in self.volatile}
         return fingerprint(canonical_json(bound, limit=self.limit))
+
+
+def _is_same(valid: object, again: object) -> bool:
+    """Whether a validated value came back whole: fields that are not stored would have their defaults again."""
+    if type(valid) is not type(again):
+        return True  # an annotation that says nothing: what was a tuple is a list now
+    if isinstance(valid, Mapping) and isinstance(again, Mapping):
+        return all(_is_same(item, again.get(key, item)) for key, item in valid.items())
+    if isinstance(valid, (list, tuple)) and isinstance(again, (list, tuple)):
+        return len(valid) == len(again) and all(map(_is_same, valid, again))
+    if isinstance(valid, BaseModel) or is_dataclass(valid):
+        return _is_same(vars(valid), vars(again)) if hasattr(valid, "__dict__") else valid == again
+    return valid == again or type(valid).__eq__ is object.__eq__
+
+
+def _checked_volatile(effect: str, volatile: object) -> frozenset[str]:
+    if isinstance(volatile, (tuple, list, set, frozenset)) and all(isinstance(name, str) for name in volatile):
+        return frozenset(volatile)
+    raise ContractError(effect, "volatile", "must be a tuple of names")
+
+
+def _stored_names(model: object) -> tuple[str, ...] | None:
+    """The names under which a pydantic model's fields are stored; None for any other type."""
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return None
+    return tuple(info.serialization_alias or info.alias or name for name, info in model.model_fields.items())
 
 
 def type_hints(effect: str, fn: Callable[..., Any] | None) -> dict[str, Any]:
@@ -183,9 +221,13 @@ def check_identity(effect: str, identity: Callable[..., str], names: tuple[str, 
     """
     if not callable(identity):
         raise ContractError(effect, "identity", "must be a function of the effect's parameters")
+    try:
+        signature = inspect.signature(identity)
+    except ValueError:  # some built-in types and functions have none
+        raise ContractError(effect, "identity", "has no signature to read; wrap it in a lambda") from None
     takes_all = False
     wanted: list[str] = []
-    for parameter in inspect.signature(identity).parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             takes_all = True
         elif parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):

@@ -103,9 +103,6 @@ class _FunctionEffect(BaseEffect[P, R]):
             volatile=options.volatile,
             limit=options.max_intent_bytes,
         )
-        unknown = sorted(set(options.volatile) - set(self._parameters.names))
-        if unknown:
-            raise ContractError(self.type, "volatile", f"the effect has no parameter {unknown[0]!r}")
         self._identity_names = check_identity(self.type, options.identity, self._parameters.names)
         self._add("execute", fn, "attempt", long=True)
 
@@ -330,7 +327,7 @@ def effect(
     }
     checked_type(type)
     checked_policy(type, declared)
-    options = _Options(type, identity, tuple(volatile), max_intent_bytes, declared)
+    options = _Options(type, identity, volatile, max_intent_bytes, declared)
 
     def decorate(fn: Callable[..., Any], /) -> Any:
         kind = AsyncEffect if inspect.iscoroutinefunction(fn) else Effect

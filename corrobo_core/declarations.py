@@ -91,6 +91,12 @@ def _retry(effect: str, max_attempts: object, retry: object) -> RetryPolicy:
     count: object = retry.max_attempts
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ContractError(effect, "max_attempts", "must be a whole number, 1 or more")
+    if not isinstance(retry.retryable, bool):
+        raise ContractError(effect, "retry", "its retryable must be True or False")
+    if not isinstance(retry.backoff, Backoff):
+        raise ContractError(
+            effect, "retry", f"its backoff is of kind {type(retry.backoff).__name__}; pass a Backoff"
+        )
     return retry
 
 
