@@ -8,14 +8,15 @@ is what the HTTP ledger itself has committed. The exit status is 1 if a count is
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
 
 from examples.http_ledger import HttpLedger, client_killed, running_http_ledger
 from tests.support.postgres import fresh_database, running_postgres
-from tests.support.processes import child, temporary_folder
+from tests.support.processes import child
 from tests.support.temporal import running_temporal
 
 EXPECTED = {"naive": 2, "corrobo": 1}
@@ -29,64 +30,51 @@ def killed_once(ledger: HttpLedger, module: str, *args: str) -> int:
     environment = {"HTTP_LEDGER_URL": ledger.url}
     with child(module, *args, env=environment) as first:
         first.wait(PATIENCE)
-        if first.returncode != -9:
+        if first.returncode != -signal.SIGKILL:
             raise RuntimeError(f"the first worker was to be killed, and ended otherwise:\n{first.output}")
     with child(module, *args, env=environment) as second:
-        second.wait(PATIENCE)
-        if second.returncode != 0:
-            raise RuntimeError(f"the second worker failed:\n{second.output}")
+        second.wait_for("done", PATIENCE)
     return ledger.count()
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    import shutil
+class Servers:
+    """Started once, for all runs: Temporal's development server, and PostgreSQL."""
 
-    folder = temporary_folder("demo")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._postgres = stack.enter_context(running_postgres()).dsn()
+        self.temporal = stack.enter_context(running_temporal())
 
+    def database(self) -> str:
+        """The address of a new, empty PostgreSQL database."""
+        return self._stack.enter_context(fresh_database(self._postgres))
 
-def on_temporal(kind: str, ledger: HttpLedger) -> int:
-    """The engine is Temporal's own server; the effects are recorded on PostgreSQL."""
-    with running_temporal() as address, running_postgres() as server, fresh_database(server.dsn()) as dsn:
-        return killed_once(ledger, "examples.killed_worker.temporal_worker", kind, address, dsn)
-
-
-def on_dbos(kind: str, ledger: HttpLedger) -> int:
-    """The engine and the effects are on PostgreSQL, in two databases."""
-    with (
-        running_postgres() as server,
-        fresh_database(server.dsn()) as engine,
-        fresh_database(server.dsn()) as effects,
-    ):
-        return killed_once(ledger, "examples.killed_worker.dbos_worker", kind, engine, effects)
+    def file(self, name: str) -> str:
+        """The path of a new file."""
+        return f"{self._stack.enter_context(TemporaryDirectory())}/{name}"
 
 
-def on_nothing(kind: str, ledger: HttpLedger) -> int:
-    """No engine; the effects are recorded in a SQLite file."""
-    with _folder() as folder:
-        return killed_once(ledger, "examples.killed_worker.script", kind, str(folder / "effects.db"))
-
-
-RUNS: dict[str, Callable[[str, HttpLedger], int]] = {
-    "temporal": on_temporal,
-    "dbos": on_dbos,
-    "script": on_nothing,
+# What a worker is given, besides "naive" or "corrobo".
+RUNS: dict[str, tuple[str, Callable[[Servers], tuple[str, ...]]]] = {
+    "temporal": ("temporal_worker", lambda servers: (servers.temporal, servers.database())),
+    "dbos": ("dbos_worker", lambda servers: (servers.database(), servers.database())),
+    "script": ("script", lambda servers: (servers.file("effects.db"),)),
 }
 
 
 def measure(say: Callable[[str], None]) -> dict[str, dict[str, int]]:
     """Every run, with a fresh HTTP ledger for each."""
     counts: dict[str, dict[str, int]] = {}
-    for name, run in RUNS.items():
-        counts[name] = {}
-        for kind in EXPECTED:
-            say(f"{LABELS[name]}, {kind}: killing the worker after its write")
-            with running_http_ledger() as ledger:
-                counts[name][kind] = run(kind, ledger)
+    with ExitStack() as stack:
+        say("starting PostgreSQL and Temporal")
+        servers = Servers(stack)
+        for name, (module, arguments) in RUNS.items():
+            counts[name] = {}
+            for kind in EXPECTED:
+                say(f"{LABELS[name]}, {kind}: killing the worker after its write")
+                with running_http_ledger() as ledger:
+                    module_name = f"examples.killed_worker.{module}"
+                    counts[name][kind] = killed_once(ledger, module_name, kind, *arguments(servers))
     return counts
 
 
