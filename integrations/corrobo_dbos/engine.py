@@ -84,7 +84,8 @@ def run(reserved: StepReservation, name: str, work: Callable[[], Any]) -> Any:
     try:
         return reserved.run({"name": name}, step)
     except _NoOutcome as carrier:
-        raise carrier.error from None
+        error = carrier.error
+    raise error  # outside, so that it keeps its own cause
 
 
 async def run_async(reserved: StepReservation, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -99,7 +100,8 @@ async def run_async(reserved: StepReservation, name: str, work: Callable[[], Cor
     try:
         return await reserved.run_async({"name": name}, step)
     except _NoOutcome as carrier:
-        raise carrier.error from None
+        error = carrier.error
+    raise error  # outside, so that it keeps its own cause
 
 
 # -- waiting inside a step -----------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def credit_effect(http: HttpLedger, type_: str = "tests/credit", **options: Any)
     declared = {"in_flight_window": WINDOW, "poll": POLL, **options}
 
     @effect(type_, identity=lambda reference: reference, **declared)
-    def credit(attempt: Attempt, reference: str, amount_cents: int = 5_000) -> Credit:
+    def credit(attempt: Attempt, reference: str, amount_cents: int) -> Credit:
         return http.credit(ACCOUNT, reference, amount_cents)
 
     @credit.observe
@@ -66,7 +66,7 @@ def async_credit_effect(
     declared = {"in_flight_window": WINDOW, "poll": POLL, **options}
 
     @effect(type_, identity=lambda reference: reference, **declared)
-    async def credit(attempt: Attempt, reference: str, amount_cents: int = 5_000) -> Credit:
+    async def credit(attempt: Attempt, reference: str, amount_cents: int) -> Credit:
         return await asyncio.to_thread(http.credit, ACCOUNT, reference, amount_cents)
 
     @credit.observe

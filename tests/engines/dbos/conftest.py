@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from dbos import DBOSClient
+from dbos import DBOS, DBOSClient
 
 from corrobo_core.commands import Load
 from corrobo_core.ledgers.postgres import PostgresLedger
 from corrobo_core.ledgers.sqlite import SqliteLedger
 from corrobo_core.records import Operation, OperationKey
 from examples.http_ledger import HttpLedger
+from tests.support.dbos import dbos_config
 from tests.support.processes import Child, child
 
 
@@ -92,3 +93,39 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, http_ledger: HttpLedge
     with made.open_ledger() as ledger:
         ledger.migrate()
     return made
+
+
+@dataclass(frozen=True)
+class Local:
+    """DBOS, the ledger and the outside system of one test, all reached from this process.
+
+    Attributes:
+        http: the outside system.
+        ledger: the effect ledger, migrated.
+        path: of DBOS's database, for another launch.
+    """
+
+    http: HttpLedger
+    ledger: SqliteLedger
+    path: Path
+
+    def launch(self) -> None:
+        """Launch DBOS, after the workflows were registered."""
+        DBOS(config=dbos_config(self.path))
+        DBOS.launch()
+
+    def steps(self, workflow_id: str) -> list[tuple[int, str]]:
+        """Ids and names of the checkpointed steps."""
+        return [(step["function_id"], step["function_name"]) for step in DBOS.list_workflow_steps(workflow_id)]
+
+
+@pytest.fixture
+def local(tmp_path: Path, http_ledger: HttpLedger) -> Iterator[Local]:
+    """A registry of its own and an SQLite database; the test launches DBOS."""
+    DBOS.destroy(destroy_registry=True)
+    with SqliteLedger(tmp_path / "effects.db") as ledger:
+        ledger.migrate()
+        try:
+            yield Local(http_ledger, ledger, tmp_path / "dbos.db")
+        finally:
+            DBOS.destroy(destroy_registry=True)
