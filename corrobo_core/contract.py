@@ -90,6 +90,7 @@ class _FunctionEffect(BaseEffect[P, R]):
     """What `Effect` and `AsyncEffect` share: one function, and hooks added to it."""
 
     def __init__(self, fn: Callable[..., Any], options: _Options) -> None:
+        parameters = _intent_parameters(options.type, fn)
         self.__name__, self.__qualname__ = fn.__name__, fn.__qualname__
         self.__module__, self.__doc__ = fn.__module__, fn.__doc__
         self.fn = fn
@@ -99,7 +100,7 @@ class _FunctionEffect(BaseEffect[P, R]):
         self._parameters = Parameters(
             self.type,
             fn,
-            _intent_parameters(self.type, fn),
+            parameters,
             volatile=options.volatile,
             limit=options.max_intent_bytes,
         )
