@@ -45,6 +45,7 @@ def race_naively(path: str, count: str, start: str) -> None:
     mine = []
     for n in range(int(count)):
         if not connection.execute("select 1 from naive where id = ?", (str(n),)).fetchall():
+            time.sleep(0.002)  # a hook, a context switch
             connection.execute("insert into naive values (?)", (str(n),))
             mine.append(n)
     connection.close()
