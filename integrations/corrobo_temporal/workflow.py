@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar, get_type_hints, overload
 
 from temporalio import workflow
@@ -112,13 +112,16 @@ class WorkflowEffects:
         """
         target = _target(effect)
         arguments = target.arguments(args, kwargs)
+        deadline = workflow.now() + self._schedule_to_close
         try:
             return await self._execute(target, arguments)
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
             failed, status = error, disposition_of(error)
-        if failed.retry_state is not RetryState.NON_RETRYABLE_FAILURE:  # out of time: look once more
+        if failed.retry_state is not RetryState.NON_RETRYABLE_FAILURE:
+            # The server gives up as soon as the next pass would be too late. Look once more at the end.
+            await _sleep_until(deadline)
             try:
                 return await self._execute_look(target, arguments)
             except ActivityError as error:
@@ -144,7 +147,7 @@ class WorkflowEffects:
             the effect, if it is confirmed.
 
         Raises:
-            As `run`; EffectNotYetError also when nothing was ever sent.
+            TemporalEffectError: as `run`; EffectNotYetError also when nothing was ever sent.
 
         Source: semantics L4.
         """
@@ -183,6 +186,12 @@ class WorkflowEffects:
             retry_policy=_LOOKS,
             cancellation_type=self._cancellation,
         )
+
+
+async def _sleep_until(deadline: datetime) -> None:
+    left = deadline - workflow.now()
+    if left > timedelta():
+        await workflow.sleep(left)
 
 
 def _result_type(target: _Target) -> Any:

@@ -57,7 +57,7 @@ class Scripted:
     """A provider, an effect on it, and a ledger whose clock moves by hand."""
 
     provider: Provider
-    effect: Effect[[str], str]
+    effect: Effect[..., str]
     ledger: MemoryLedger
     clock: Clock
 
@@ -78,8 +78,8 @@ def scripted(
         **declared,
     }
 
-    @effect(type, identity=lambda reference: reference, **declared)
-    def send(attempt: Attempt, reference: str) -> str:
+    @effect(type, identity=lambda reference, **_: reference, **declared)
+    def send(attempt: Attempt, reference: str, amount_cents: int = 0) -> str:
         return provider.write(reference)
 
     @send.observe

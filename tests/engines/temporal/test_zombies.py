@@ -203,7 +203,7 @@ async def test_workflow_reset_with_the_activity_in_flight(
     reset = await engine.client.workflow_service.reset_workflow_execution(
         ResetWorkflowExecutionRequest(
             namespace=engine.client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
+            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
             reason="test",
             workflow_task_finish_event_id=4,  # started, scheduled, started, completed
             request_id=handle.id,
