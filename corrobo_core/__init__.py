@@ -10,6 +10,7 @@ from corrobo_core.contract import AsyncEffect, AsyncEffectContract, BaseEffect, 
 from corrobo_core.errors import (
     ContractError,
     CorroboError,
+    DecisionRefused,
     EffectError,
     EffectValueError,
     IdentityError,
@@ -37,6 +38,7 @@ from corrobo_core.records import (
     Reason,
     Verdict,
 )
+from corrobo_core.reviews import AsyncReviewDesk, DecisionRecorded, ReviewDesk, Waiting
 from corrobo_core.runner import AsyncEffectRunner, EffectRunner
 
 if TYPE_CHECKING:
@@ -48,12 +50,15 @@ __all__ = [
     "AsyncEffect",
     "AsyncEffectContract",
     "AsyncEffectRunner",
+    "AsyncReviewDesk",
     "Attempt",
     "Backoff",
     "BaseEffect",
     "Check",
     "ContractError",
     "CorroboError",
+    "DecisionRecorded",
+    "DecisionRefused",
     "Disposition",
     "Effect",
     "EffectContract",
@@ -78,10 +83,12 @@ __all__ = [
     "Rejected",
     "ReplanError",
     "RetryPolicy",
+    "ReviewDesk",
     "ReviewError",
     "SqliteLedger",
     "UsageError",
     "Verdict",
+    "Waiting",
     "current_attempt",
     "effect",
     "from_env",

@@ -13,6 +13,7 @@ from typing import ClassVar
 __all__ = [
     "ContractError",
     "CorroboError",
+    "DecisionRefused",
     "DsnError",
     "DurabilityError",
     "EffectError",
@@ -175,6 +176,34 @@ class NotSent(CorroboError):
 
 def _cause(cause: BaseException | str) -> str:
     return cause if isinstance(cause, str) else f"{type(cause).__name__}: {cause}"
+
+
+class DecisionRefused(CorroboError):
+    """A person's decision does not count, and nothing was recorded (R4). Not retryable as it is.
+
+    Args:
+        operation_id: the operation.
+        code: such as ``STALE_TOKEN``.
+        disposition: the operation's, now; None if it has none.
+        first_decision: for ``ALREADY_DECIDED``: what was decided.
+        first_reviewer: for ``ALREADY_DECIDED``: by whom.
+    """
+
+    def __init__(
+        self,
+        operation_id: str,
+        code: str,
+        disposition: str | None = None,
+        first_decision: str | None = None,
+        first_reviewer: str | None = None,
+    ) -> None:
+        super().__init__(operation_id, code, disposition, first_decision, first_reviewer)
+        self.operation_id, self.code, self.disposition = operation_id, code, disposition
+        self.first_decision, self.first_reviewer = first_decision, first_reviewer
+
+    def __str__(self) -> str:
+        first = f"; decided before: {self.first_decision} by {self.first_reviewer}" if self.first_decision else ""
+        return f"operation {self.operation_id!r}: {self.code} (it is now {self.disposition}){first}"
 
 
 # -- the ledger ----------------------------------------------------------------------------------------------

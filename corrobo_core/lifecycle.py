@@ -239,11 +239,11 @@ class _Pass:
         checked = yield from self._check(operation, reading)
         if checked is None:
             return Conclusion(operation, reading.now, interrupted=True)
-        if checked.operation.disposition is Disposition.REVIEW and checked.operation == operation:
-            return Conclusion(operation, reading.now)  # still waiting for the same answer
-        if not checked.may_attempt:
-            return (yield from self._record(checked.operation, reading))
-        return (yield from self._claim(checked.operation, checked.approval))
+        if checked.may_attempt:
+            return (yield from self._claim(checked.operation, checked.approval))
+        if checked.operation == operation:  # it still waits for the same answer
+            return Conclusion(operation, reading.now)
+        return (yield from self._record(checked.operation, reading))
 
     def _check(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, _Checked | None]:
         """Ask ``authorize`` until it has answered, look at the approval, ask ``revalidate`` (L2, L6, R5, R7)."""
@@ -299,7 +299,7 @@ class _Pass:
         current = operation.episode
         if current is not None and (current.kind, current.asked_by) == (kind, asked_by):
             same_question = kind is Disposition.INVESTIGATE or current.reason == why
-            if same_question and self._decision_on(operation) is None:
+            if same_question and not any(d.token == current.token for d in self.decisions):
                 return operation
         number = operation.episodes + 1
         episode = Episode(f"ep{number}-{self._nonce()}", number, kind, reading.now, why, asked_by)

@@ -13,11 +13,14 @@ from corrobo_core.canonical import idempotency_key
 from corrobo_core.clocks import stopwatch
 from corrobo_core.commands import (
     Claim,
+    Decide,
+    Decided,
     Holder,
     KeepLate,
     LedgerCommand,
     Load,
     Loaded,
+    NotDecided,
     Open,
     Opened,
     Reading,
@@ -25,7 +28,8 @@ from corrobo_core.commands import (
     Refused,
     Written,
 )
-from corrobo_core.records import Operation, OperationKey, evolve
+from corrobo_core.records import Decision, Operation, OperationKey, evolve
+from corrobo_core.rulings import Refusal, judge
 
 __all__ = ["MemoryLedger"]
 
@@ -55,6 +59,7 @@ class MemoryLedger:
         self._lock = threading.RLock()
         self._rows: dict[tuple[str, str], Operation] = {}
         self._running: set[str] = set()
+        self._decisions: dict[tuple[str, str], tuple[Decision, ...]] = {}
         self.late: list[KeepLate] = []
 
     @property
@@ -122,23 +127,45 @@ class MemoryLedger:
                 if stored is None:
                     stored = self._store(self._started(evolve(operation, version=1), now))
                 mine = stored.nonce == operation.nonce
-                return Opened(stored, mine, self._holder(stored), self._reading(sent, now))
+                about = self._about(stored)
+                return Opened(stored, mine, self._holder(stored), self._reading(sent, now), about)
             case Load(key):
                 found = self._find(key)
-                return Loaded(found, self._holder(found), self._reading(sent, now))
+                about = self._about(found)
+                return Loaded(found, self._holder(found), self._reading(sent, now), about)
             case Claim(operation) | Record(operation):
                 stored = self._find(operation.key)
-                if stored is None or stored.version != operation.version:
+                until = command.approved_until if isinstance(command, Claim) else None
+                lapsed = until is not None and now >= until
+                if stored is None or stored.version != operation.version or lapsed:
                     return Refused(self._reading(sent, now))
                 new = evolve(operation, version=operation.version + 1)
                 if isinstance(command, Claim):
                     new = self._started(new, now)
                 return Written(self._store(new), self._reading(sent, now))
+            case Decide():
+                return self._decide(command, self._reading(sent, now))
             case KeepLate():
                 self.late.append(command)
                 return None
             case _:
                 raise TypeError(f"no ledger command: {type(command).__name__}")
+
+    def _about(self, operation: Operation | None) -> tuple[Decision, ...]:
+        return self._decisions.get((operation.key.namespace, operation.key.operation_id), ()) if operation else ()
+
+    def _decide(self, asked: Decide, reading: Reading) -> Decided | NotDecided:
+        place = asked.namespace, asked.operation_id
+        operation, decisions = self._rows.get(place), self._decisions.get(place, ())
+        ruling = judge(operation, decisions, asked, reading.now)
+        if operation is None or isinstance(ruling, Refusal):
+            assert isinstance(ruling, Refusal)
+            return NotDecided(ruling.code, operation, ruling.first, reading)
+        if ruling in decisions:
+            return Decided(ruling, operation, True, reading)
+        self._decisions[place] = (*decisions, ruling)
+        operation = self._store(evolve(operation, version=operation.version + 1))
+        return Decided(ruling, operation, False, reading)
 
     def _started(self, operation: Operation, now: datetime) -> Operation:
         if not operation.reserved:
