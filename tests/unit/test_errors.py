@@ -46,8 +46,9 @@ def subclasses(of: type[CorroboError]) -> Iterator[type[CorroboError]]:
 
 
 load(corrobo_core)
+FOUND: set[type[CorroboError]] = {CorroboError, *subclasses(CorroboError)}
 ALL: list[type[CorroboError]] = sorted(
-    {kind for kind in (CorroboError, *subclasses(CorroboError)) if kind.__module__.startswith("corrobo_core")},
+    {kind for kind in FOUND if kind.__module__.startswith("corrobo_core")},
     key=lambda kind: kind.__name__,
 )
 
