@@ -182,10 +182,10 @@ class Commands:
         return _Answer(rows, sent, received)
 
     def _stored(self, key: OperationKey, answer: _Answer) -> tuple[Operation, Reading]:
-        *columns, now = answer.rows[0]
-        row = Row(*columns)
-        started = None if row.started is None else datetime.fromisoformat(row.started)
-        stored = read_row(self._file.name, key.namespace, key.operation_id, row._replace(started=started))
+        kind, fp, intent, version, owner, nonce, started, doc, now = answer.rows[0]
+        begun = None if started is None else datetime.fromisoformat(started)
+        row = Row(kind, fp, intent, version, owner, nonce, begun, doc)
+        stored = read_row(self._file.name, key.namespace, key.operation_id, row)
         return stored, answer.reading(now)
 
     def _own_key(self) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from corrobo_core.commands import Claim, Holder, LedgerCommand, Load, Open, Record, Written
-from corrobo_core.errors import DurabilityError, LedgerError, LedgerUnavailable, UsageError
+from corrobo_core.commands import Claim, Holder, KeepLate, LedgerCommand, Load, Open, Record, Written
+from corrobo_core.errors import DurabilityError, LedgerCorruptError, LedgerError, LedgerUnavailable, UsageError
 from corrobo_core.ledgers.sqlite import SqliteLedger
 from corrobo_core.records import Operation, evolve
 from corrobo_core.testing._operations import new_nonce, recorded, reserving, unsent
@@ -107,6 +109,60 @@ def test_unusable_arguments_are_named(tmp_path: Path, options: dict[str, Any], f
 def test_constructing_does_no_io(tmp_path: Path) -> None:
     SqliteLedger(tmp_path / "missing" / "effects.db")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["with space.db", "what?.db", "a#b%20c.db", "Zoë.db"])
+def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+    with SqliteLedger(tmp_path / name) as ledger:
+        ledger.migrate()
+        ledger.perform(Open(reserving(unsent())))
+        assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}-wal", f"{name}-shm", f"{name}-owners"}
+
+
+# -- what is stored --------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_record_stops_its_own_operation_only(sqlite_ledger: SqliteLedger, sqlite_path: Path) -> None:
+    damaged = sqlite_ledger.perform(Open(reserving(unsent("damaged")))).operation
+    sound = sqlite_ledger.perform(Open(reserving(unsent("sound")))).operation
+    for document in ("{", "[]", '{"format":2}', '{"format":1,"attempts":[{}],"reason":""}'):
+        with closing(sqlite3.connect(sqlite_path)) as connection:
+            connection.execute("update corrobo_operation set doc = ? where id = 'damaged'", (document,))
+            connection.commit()
+        for command in (Load(damaged.key), Open(evolve(damaged, nonce=new_nonce()))):
+            with pytest.raises(LedgerCorruptError, match="damaged"):
+                sqlite_ledger.perform(command)  # type: ignore[misc]  # a reply of either kind
+    assert sqlite_ledger.perform(Load(sound.key)).operation == sound
+
+
+def test_late_evidence_is_kept_beside_the_operation(sqlite_ledger: SqliteLedger, sqlite_path: Path) -> None:
+    """C2."""
+    opened = sqlite_ledger.perform(Open(reserving(unsent("1")))).operation
+    before = datetime.now(UTC)
+    sqlite_ledger.perform(KeepLate(opened.key, 1, opened.nonce, {"outcome": "RESPONDED", "text": "ü"}))
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        ((*kept, at, evidence),) = connection.execute(
+            "select ns, id, attempt, nonce, at, evidence from corrobo_late_evidence"
+        )
+    assert kept == ["default", "1", 1, opened.nonce]
+    assert before <= datetime.fromisoformat(at) <= datetime.now(UTC)
+    assert json.loads(evidence) == {"outcome": "RESPONDED", "text": "ü"}
+
+
+def test_two_event_loops_and_a_thread_share_one_ledger(sqlite_ledger: SqliteLedger) -> None:
+    async def on_a_loop() -> list[bool]:
+        opened = await asyncio.gather(
+            *(sqlite_ledger.perform_async(Open(reserving(unsent(f"shared {n}")))) for n in range(20))
+        )
+        return [reply.mine for reply in opened]
+
+    with ThreadPoolExecutor(3) as threads:
+        loops = [threads.submit(asyncio.run, on_a_loop()) for _ in range(2)]
+        plain = threads.submit(
+            lambda: [sqlite_ledger.perform(Open(reserving(unsent(f"shared {n}")))).mine for n in range(20)]
+        )
+        replies = [loop.result() for loop in loops] + [plain.result()]
+    assert [sum(mine) for mine in zip(*replies, strict=True)] == [1] * 20
 
 
 # -- waiting ---------------------------------------------------------------------------------------------------
