@@ -193,7 +193,7 @@ class EffectRunner(_Runner):
         """Look at the world for this operation, and only look, whatever is found.
 
         Raises:
-            As `run`.
+            CorroboError: as `run`.
 
         Source: semantics L4, O5.
         """
