@@ -40,6 +40,15 @@ def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)
 
 
+def time_to_begin(declared: dict[str, Any]) -> dict[str, Any]:
+    """Leave most of a short window to a busy machine: an attempt that cannot begin in time is not sent (L9).
+
+    A hook that takes longer settles later, no more, unless it is async: those are cut.
+    """
+    window = declared.get("in_flight_window")
+    return {"execute_timeout": window / 8, **declared} if window else declared
+
+
 class HttpxCredits:
     """A client of the HTTP ledger on httpx, sync and async.
 
@@ -114,7 +123,7 @@ class CreditEffect:
     ) -> None:
         self.kind = kind
         declared.setdefault("poll", Backoff(seconds(0.1), seconds(0.5)))  # no test waits for the default of 5 s
-        self.sync = self._sync(client, send or client.send, proves_absence, declared)
+        self.sync = self._sync(client, send or client.send, proves_absence, time_to_begin(declared))
         self.coro = self._async(client, proves_absence, declared)
 
     @staticmethod
