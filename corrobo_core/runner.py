@@ -311,9 +311,9 @@ def _call(call: HookCall) -> Any:
     try:
         with entered(call.attempt):
             value = call.call()
+        return call.answer(value)
     except BaseException as error:
         return call.failed(error)
-    return call.answer(value)
 
 
 async def _call_async(call: HookCall, shield: _Shield) -> Any:
@@ -327,14 +327,21 @@ async def _call_async(call: HookCall, shield: _Shield) -> Any:
                 value = call.call()
             else:
                 value = await shield.run(_in_thread(call.call))
+        return call.answer(value)
     except BaseException as error:
         return call.failed(error)
-    return call.answer(value)
 
 
 async def _in_thread(fn: Callable[[], T]) -> T:
     context = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(fn))
+
+    def call() -> T:
+        try:
+            return context.run(fn)
+        except StopIteration as error:  # no future can hold one: whoever waits would wait for ever
+            raise RuntimeError("the hook raised StopIteration") from error
+
+    return await asyncio.get_running_loop().run_in_executor(None, call)
 
 
 def _not_begun(command: HookCommand[Any], call: HookCall) -> Any:
