@@ -5,9 +5,11 @@ Source: semantics C2, C4, C12, L7.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -25,6 +27,7 @@ __all__ = [
     "Passes",
     "Row",
     "holder",
+    "in_own_thread",
     "migrations",
     "new_owner_key",
     "nonce_of_pass",
@@ -161,6 +164,12 @@ class Abandoned:
     def clear(self) -> None:
         """Forget all of them: they belong to the parent of a forked child."""
         self._waiting.clear()
+
+
+async def in_own_thread(fn: Callable[[], object]) -> None:
+    """Run ``fn`` in a thread of its own: the loop's may be shut down by now, as ``DBOS.destroy()`` does."""
+    with ThreadPoolExecutor(1, "corrobo-close") as thread:
+        await asyncio.get_running_loop().run_in_executor(thread, fn)
 
 
 class LedgerBase:

@@ -23,7 +23,7 @@ from corrobo_core.ledgers._pg_owner import Owner
 from corrobo_core.ledgers._pg_pool import AsyncPool
 from corrobo_core.ledgers._pg_process import Process
 from corrobo_core.ledgers._pg_statements import Query, Statements
-from corrobo_core.ledgers._shared import LedgerBase
+from corrobo_core.ledgers._shared import LedgerBase, in_own_thread
 from corrobo_core.records import OperationKey
 
 __all__ = ["PostgresLedger"]
@@ -253,7 +253,7 @@ class PostgresLedger(LedgerBase):
         if self._abandoned:
             await self._mark_abandoned_async()
         self._process.close_async_pool()
-        await asyncio.to_thread(self._leave)
+        await in_own_thread(self._leave)
 
     def _begin(self) -> None:
         """What cannot work is said at the start. A ledger that is not migrated can still be."""

@@ -19,7 +19,7 @@ from corrobo_core.commands import LedgerCommand
 from corrobo_core.errors import DurabilityError, LedgerNotMigratedError, UsageError
 from corrobo_core.ledgers._forks import watch_forks
 from corrobo_core.ledgers._owner_file import Owner
-from corrobo_core.ledgers._shared import LedgerBase
+from corrobo_core.ledgers._shared import LedgerBase, in_own_thread
 from corrobo_core.ledgers._sqlite_commands import Commands
 from corrobo_core.ledgers._sqlite_file import LEVELS, SqliteFile, Synchronous
 from corrobo_core.ledgers._sqlite_migrate import migrate
@@ -160,7 +160,7 @@ class SqliteLedger(LedgerBase):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self._leave)
+        await in_own_thread(self._leave)
 
     def _leave(self) -> None:
         with self._lock:
