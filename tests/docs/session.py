@@ -6,6 +6,7 @@ Fences, in order of the page:
   by a later command or imported by something that is.
 - ``python``: runs in the page's own module, with top-level ``await`` where the page uses it.
 - ``console``: lines that begin with ``$`` are run in a shell; the rest is what they print.
+- ``sql``: runs in the database that ``CORROBO_DSN`` names, and gives its rows.
 - ``text``: what the fence before it prints. ``...`` stands for anything.
 
 Installing is the one thing that is looked at and not done.
@@ -27,6 +28,7 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import psycopg
 from sybil import Example, Region
 from sybil.document import Document
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
@@ -115,6 +117,8 @@ class Session:
             self.printed = self._run(source, example.line)
         elif language == "console":
             self._type(source, example.line)
+        elif language == "sql":
+            self.printed = self._query(source)
         else:
             raise AssertionError(f"line {example.line}: nobody checks a fence of {language!r}")
         return None
@@ -171,6 +175,11 @@ class Session:
             return "\n".join([*lines, "Killed"]) + "\n"
         assert done.returncode == 0 or "Traceback" not in done.stdout, f"{command}\n{done.stdout}"
         return done.stdout
+
+    def _query(self, source: str) -> str:
+        with psycopg.connect(self.env["CORROBO_DSN"], autocommit=True) as connection:
+            rows = connection.execute(source.encode()).fetchall()
+        return "\n".join(" | ".join(map(str, row)) for row in rows)
 
     def _used(self, source: str) -> None:
         """Which saved files this runs or imports, and what those import."""
