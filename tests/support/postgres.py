@@ -71,6 +71,10 @@ class PostgresServer:
         """Stop it at once, without a checkpoint; the next start recovers from the log."""
         self._running_server().stop(signal.SIGQUIT)
 
+    def log_text(self) -> str:
+        """What it has logged so far."""
+        return self._running_server().log.read_text(errors="replace")
+
     def close(self) -> None:
         """Stop it, and remove its data."""
         self._running_server().close()
