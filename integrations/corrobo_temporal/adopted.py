@@ -74,7 +74,7 @@ def adopt_activity(
 
 
 def _body(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The function with the attempt before its parameters, its annotations resolved where it was defined."""
+    """The function with the attempt before its parameters, and its annotations resolved."""
     if inspect.iscoroutinefunction(fn):
 
         async def call_async(attempt: Attempt, /, *args: Any, **kwargs: Any) -> Any:
@@ -88,10 +88,8 @@ def _body(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
 
         body = call
     first = inspect.Parameter("attempt", inspect.Parameter.POSITIONAL_ONLY)
-    plain = inspect.unwrap(getattr(fn, "__func__", fn))
-    names = inspect.getclosurevars(plain).nonlocals if inspect.isfunction(plain) else {}
     body.__signature__ = inspect.Signature([first, *inspect.signature(fn).parameters.values()])  # type: ignore[attr-defined]  # inspect reads it
-    body.__annotations__ = get_type_hints(fn, localns=dict(names), include_extras=True)
+    body.__annotations__ = get_type_hints(fn, include_extras=True)
     body.__name__ = body.__qualname__ = name
     body.__module__, body.__doc__ = fn.__module__, fn.__doc__
     return body

@@ -37,6 +37,10 @@ class Engine:
         arguments = (self._address, self.activities, str(self.database))
         return child("tests.engines.temporal.worker", *arguments, env={"HTTP_LEDGER_URL": self._url})
 
+    async def enter(self, worker: Worker) -> Worker:
+        """Run a worker until the test ends."""
+        return await self._stack.enter_async_context(worker)
+
     async def serve(self, *activities: Callable[..., Any], **options: Any) -> Worker:
         """Start an activity worker in this process."""
         threads = self._stack.enter_context(ThreadPoolExecutor(8))
@@ -47,7 +51,7 @@ class Engine:
             activity_executor=threads,
             **options,
         )
-        return await self._stack.enter_async_context(worker)
+        return await self.enter(worker)
 
     def call(self, activity: str, *args: Any, **options: Any) -> Call:
         """A call of an activity on this test's queue."""

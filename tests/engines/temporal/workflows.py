@@ -192,7 +192,8 @@ class Identify:
         self._ids = [mine, theirs]
         if naming.fail_first_run and workflow.info().attempt == 1:
             raise ApplicationError("the first run fails")
-        await workflow.wait_condition(lambda: self._go or naming.rounds > 1 or naming.fail_first_run)
+        if naming.rounds == 1 and not naming.seen and not naming.fail_first_run:
+            await workflow.wait_condition(lambda: self._go)
         naming.seen += [mine, theirs]
         if naming.rounds > 1:
             naming.rounds -= 1
