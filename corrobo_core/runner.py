@@ -328,6 +328,8 @@ async def _call_async(call: HookCall, shield: _Shield) -> Any:
             else:
                 value = await shield.run(_in_thread(call.call))
         return call.answer(value)
+    except GeneratorExit:  # the loop is gone: nothing can be awaited any more, and the attempt is given up
+        raise
     except BaseException as error:
         return call.failed(error)
 

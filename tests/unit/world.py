@@ -35,6 +35,15 @@ def judge(found: list[str]) -> Verdict[int]:
     return Verdict.applied("THERE", effect=len(found)) if len(found) == 1 else Verdict.conflicted("TWICE")
 
 
+def failing(error: BaseException) -> Callable[..., Any]:
+    """A hook that raises this."""
+
+    def hook(*_: Any) -> Any:
+        raise error
+
+    return hook
+
+
 def credit_effect(world: World, **options: Any) -> Effect[[str, int], int]:
     """``credit(reference, amount)`` on this world, with any declarations."""
     options.setdefault("identity", lambda reference, **_: reference)
