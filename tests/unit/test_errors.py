@@ -75,7 +75,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def arguments(kind: type[CorroboError]) -> dict[str, Any]:
-    if kind is CorroboError:
+    if kind.__init__ is CorroboError.__init__:  # a base that is never raised itself
         return {}
     hints = typing.get_type_hints(kind.__init__)
     names = [name for name in inspect.signature(kind).parameters if name in hints]
@@ -139,7 +139,7 @@ def test_an_error_reads_as_one_sentence_with_what_it_was_given(kind: type[Corrob
     given = arguments(kind)
     text = str(kind(**given))
     assert "object at 0x" not in text
-    if kind is CorroboError:
+    if not given:
         return
     assert text
     assert "\n" not in text
