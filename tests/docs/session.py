@@ -9,7 +9,7 @@ Fences, in order of the page:
 - ``sql``: runs in the database that ``CORROBO_DSN`` names, and gives its rows.
 - ``text``: what the fence before it prints. ``...`` stands for anything.
 
-Installing is the one thing that is looked at and not done.
+Installing, and ``make``, are looked at and not done: ``make test`` runs these tests.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 import types
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
@@ -156,7 +157,7 @@ class Session:
 
     def command(self, command: str) -> str:
         """Run one command line and give what it prints, the shell's word for a killed process included."""
-        if installs(command):
+        if installs(command) or makes(command):
             return ""
         self._used(command)
         done = subprocess.run(
@@ -215,6 +216,15 @@ def _clean(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
+def makes(command: str) -> bool:
+    """Whether a command makes a target of this project, which exists."""
+    found = re.match(r"make (\w+)(?:\s|$)", command)
+    if found is None:
+        return False
+    assert re.search(rf"^{found[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"no such target: {command}"
+    return True
+
+
 _INSTALL = re.compile(r"(?:python -m )?pip install '?corrobo-core(?:\[(?P<extras>[a-z,]+)\])?'?")
 
 
@@ -222,8 +232,6 @@ def installs(command: str) -> bool:
     """Whether a command installs this library, under its own name and with extras that exist."""
     if "pip install" not in command:
         return False
-    import tomllib
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = _INSTALL.fullmatch(command.partition("#")[0].strip())
     assert found, f"installs something else: {command}"

@@ -109,3 +109,8 @@ def test_extras_that_exist_may_be_installed(extra: str, tmp_path: Path) -> None:
 def test_an_extra_that_does_not_exist_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="no such extra"):
         follow("```console\n$ python -m pip install 'corrobo-core[redis]'\n```\n", tmp_path)
+
+
+def test_a_target_that_does_not_exist_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no such target"):
+        follow("```console\n$ make money\n```\n", tmp_path)
