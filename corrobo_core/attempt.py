@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
 from corrobo_core.clocks import stopwatch
 from corrobo_core.errors import UsageError
+from corrobo_core.frozen import frozen
 from corrobo_core.records import AttemptRecord, Failure, History, Outcome
 
 __all__ = ["Attempt", "current_attempt", "entered"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Attempt:
     """One attempt, as its hooks see it.
 

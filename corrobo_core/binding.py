@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import cached_property
 from typing import Any, get_type_hints
 
@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 
 from corrobo_core.canonical import MAX_INTENT_BYTES, canonical_json, check_intent, fingerprint, is_plain
 from corrobo_core.errors import ContractError, IdentityError, IntentError
+from corrobo_core.frozen import frozen
 from corrobo_core.records import JSON
 
 __all__ = ["Bound", "Parameters", "adapter_for", "check_identity", "operation_id_from"]
@@ -24,7 +25,7 @@ __all__ = ["Bound", "Parameters", "adapter_for", "check_identity", "operation_id
 MAX_ID_LENGTH = 512
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """One call's intent: the values as they come back from storage, the canonical text, the fingerprint."""
 
@@ -109,7 +110,7 @@ class Parameters:
         text = canonical_json(form, limit=self.limit)
         values = self.load(text)
         again = values["intent"] if self._model is not None else values
-        if self._dump_json(again) != form or not (is_plain(valid) or _is_same(valid, again)):
+        if not (again == valid if is_plain(valid) else self._dump_json(again) == form and _is_same(valid, again)):
             raise IntentError("intent", "does not come back from storage as it was; look for excluded fields")
         return Bound(values, text, self._fingerprint(form, text))
 

@@ -40,6 +40,7 @@ MAX_VALUE_BYTES = 1 << 20
 MAX_TEXT = 2_000
 _MAX_INT = (1 << 53) - 1
 _TAG = "$corrobo"
+_PLAIN = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 _STRICT = json.JSONEncoder(allow_nan=False)
 
 
@@ -63,20 +64,25 @@ def check_intent(value: object, path: str = "intent") -> None:
 
 
 def is_plain(value: object, depth: int = 20) -> bool:
-    """Whether a value is certainly storable: the common case, told quickly. False says nothing."""
+    """Whether a value is only ASCII text, small integers, booleans and None, in lists and dicts: told quickly.
+
+    It is the common case, and certainly storable. False says nothing.
+    """
     kind = type(value)
     if kind is str:
         return value.isascii() and "\x00" not in value  # type: ignore[attr-defined, operator]
     if kind is int:
         return -_MAX_INT <= value <= _MAX_INT  # type: ignore[operator]
+    if value is None or kind is bool:
+        return True
+    if depth == 0:
+        return False
     if kind is dict:
-        items = value.items()  # type: ignore[attr-defined]
-        return depth > 0 and all(
-            type(key) is str and is_plain(key) and is_plain(item, depth - 1) for key, item in items
-        )
-    if kind is list:
-        return depth > 0 and all(is_plain(item, depth - 1) for item in value)  # type: ignore[attr-defined]
-    return kind is bool or value is None
+        for key, item in value.items():  # type: ignore[attr-defined]
+            if type(key) is not str or not is_plain(key) or not is_plain(item, depth - 1):
+                return False
+        return True
+    return kind is list and all(is_plain(item, depth - 1) for item in value)  # type: ignore[attr-defined]
 
 
 def _check(value: object, path: str, above: tuple[int, ...]) -> None:
@@ -154,6 +160,10 @@ def canonical_json(value: JSON, *, path: str = "intent", limit: int = MAX_INTENT
 
     Source: semantics I2, I4.
     """
+    if is_plain(value):  # here the standard library writes the same bytes, five times faster
+        text = _PLAIN.encode(value)
+        if len(text) <= limit:
+            return text
     try:
         data = rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
@@ -170,8 +180,8 @@ def fingerprint(canonical: str) -> str:
 
 def idempotency_key(ledger_id: str, namespace: str, operation_type: str, operation_id: str) -> str:
     """One stable key for one operation of one ledger, 64 hex digits (I5)."""
-    parts = json.dumps([ledger_id, namespace, operation_type, operation_id], ensure_ascii=True)
-    return hashlib.sha256(parts.encode("ascii")).hexdigest()
+    parts = (ledger_id, namespace, operation_type, operation_id)
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8")).hexdigest()
 
 
 # -- values that came back -----------------------------------------------------------------------------------
@@ -185,8 +195,8 @@ def encode_value(value: object) -> JSON:
 
     Source: semantics T4.
     """
-    if value is None:
-        return None
+    if value is None or isinstance(value, bool):
+        return value
     try:
         encoded = _encode(value, 0)
         text = _STRICT.encode(encoded)

@@ -10,11 +10,11 @@ Source: semantics L1, L2, C2, C6, D4a, D5.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from corrobo_core.frozen import frozen
 from corrobo_core.records import (
     JSON,
     Check,
@@ -86,7 +86,7 @@ class HookCommand(Command[R]):
 # -- answers that carry time ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """One reading of the ledger's clock, tied to the process's stopwatch.
 
@@ -120,7 +120,7 @@ class Holder(Enum):
 # -- the ledger ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """The operation as stored, whether this very command inserted it, and people's decisions about it."""
 
@@ -131,7 +131,7 @@ class Opened:
     decisions: tuple[Decision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Open(LedgerCommand[Opened]):
     """Insert the operation, or return what is there.
 
@@ -142,7 +142,7 @@ class Open(LedgerCommand[Opened]):
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """The operation as stored, or None, and people's decisions about it, oldest first."""
 
@@ -152,14 +152,14 @@ class Loaded:
     decisions: tuple[Decision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load(LedgerCommand[Loaded]):
     """Read one operation; writes nothing."""
 
     key: OperationKey
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """The write was applied; ``operation`` is what is stored now."""
 
@@ -167,14 +167,14 @@ class Written:
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """The stored version was another one: nothing was written (C2)."""
 
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim(LedgerCommand[Written | Refused]):
     """Reserve ``operation.attempts[-1]`` if the stored version is still ``operation.version`` (C3).
 
@@ -186,14 +186,14 @@ class Claim(LedgerCommand[Written | Refused]):
     approved_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record(LedgerCommand[Written | Refused]):
     """Store ``operation`` if the stored version is still ``operation.version`` (C2)."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepLate(LedgerCommand[None]):
     """Keep what a pass learned about its own attempt after it lost the operation; decides nothing (C2)."""
 
@@ -203,7 +203,7 @@ class KeepLate(LedgerCommand[None]):
     evidence: JSON
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """The decision is recorded. ``again``: it was recorded before, and nothing changed."""
 
@@ -213,7 +213,7 @@ class Decided:
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotDecided:
     """Refused, and nothing recorded (R4). ``first`` is what was decided before, for ``ALREADY_DECIDED``."""
 
@@ -223,7 +223,7 @@ class NotDecided:
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decide(LedgerCommand[Decided | NotDecided]):
     """Append a person's decision, if its episode is open and nothing speaks against it (R3, R4).
 
@@ -246,7 +246,7 @@ class Decide(LedgerCommand[Decided | NotDecided]):
 # -- the contract --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """The hook raised, or answered nonsense. ``interrupted``: cancelled or told to stop; the pass must end."""
 
@@ -254,21 +254,21 @@ class Raised:
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Authorize(HookCommand[Check | Raised]):
     """May this operation be attempted at all?"""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revalidate(HookCommand[Check | Raised]):
     """Is a new attempt still right, now? Gates new attempts only (L6)."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executed:
     """How ``execute`` ended (section 3).
 
@@ -288,7 +288,7 @@ class Executed:
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Execute(HookCommand[Executed]):
     """Send the write, unless the stopwatch is past ``not_after``: then answer ``NOT_SENT`` (L9)."""
 
@@ -297,7 +297,7 @@ class Execute(HookCommand[Executed]):
     timeout: timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saw:
     """What ``observe`` returned, and the stopwatch when it began."""
 
@@ -305,14 +305,14 @@ class Saw:
     began: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observe(HookCommand[Saw | Raised]):
     """Read the authoritative system (L4). A `Raised` reply counts as begun when the command was."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """What ``reconcile`` made of it. ``effect`` is the value, ``stored`` the form that the ledger keeps."""
 
@@ -323,7 +323,7 @@ class Judged:
     stored: JSON = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reconcile(HookCommand[Judged | Raised]):
     """Compare what was seen with what was intended. Pure (O8)."""
 

@@ -6,9 +6,9 @@ Source: semantics section 5, D4, D4a.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from corrobo_core.frozen import frozen
 from corrobo_core.policy import Policy
 from corrobo_core.records import AttemptRecord, Disposition, Evidence, Outcome, Reason
 
@@ -17,7 +17,7 @@ __all__ = ["GRANTED", "TABLE", "Decision", "Facts", "Row", "decide", "key_expire
 ALWAYS = datetime.min.replace(tzinfo=UTC)  # compared by identity: "settled, whatever the time"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """All that a decision may depend on.
 
@@ -42,7 +42,7 @@ class Facts:
     granted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """What is safe to do next, why, and when: ``retry_at`` None with ``RETRY`` means now."""
 
@@ -173,7 +173,7 @@ def _next_attempt(facts: Facts) -> datetime | None:
     return at if at > facts.began else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One line of the table: the first whose evidence and condition match decides."""
 

@@ -6,9 +6,7 @@ Source: semantics section 3, L7, O3, O8, T1, T3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
 from corrobo_core.attempt import Attempt
@@ -29,7 +27,8 @@ from corrobo_core.commands import (
 )
 from corrobo_core.definition import Definition
 from corrobo_core.errors import NotSent, Rejected
-from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, Outcome, Verdict, evolve
+from corrobo_core.frozen import evolve, frozen
+from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, OperationKey, Outcome, Verdict
 from corrobo_core.values import LOST
 
 __all__ = ["HookCall", "Hooks", "is_interruption"]
@@ -42,7 +41,7 @@ def is_interruption(error: BaseException) -> bool:
     return not isinstance(error, Exception)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookCall:
     """One hook to be called.
 
@@ -86,7 +85,8 @@ class Hooks:
     ) -> None:
         self._definition, self._bound = definition, bound
         self._context, self._redact = context, redact
-        self._blank = cache(lambda key: Attempt(key.type, key.operation_id, key.namespace, 1, idempotency_key()))
+        self._key = idempotency_key
+        self._blank_attempt: Attempt | None = None
         self._observed: tuple[Operation, Attempt] | None = None
         self.seen_error: BaseException | None = None
 
@@ -143,6 +143,11 @@ class Hooks:
         if timeout is None and not with_context:
             self._observed = operation, attempt
         return attempt
+
+    def _blank(self, key: OperationKey) -> Attempt:
+        if self._blank_attempt is None:
+            self._blank_attempt = Attempt(key.type, key.operation_id, key.namespace, 1, self._key())
+        return self._blank_attempt
 
     def _new_attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:
         latest = operation.latest if operation.attempts else None

@@ -10,7 +10,6 @@ reserve -> execute -> observe -> reconcile -> decide -> record.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -36,6 +35,7 @@ from corrobo_core.commands import (
 from corrobo_core.decide import Decision as Safe
 from corrobo_core.decide import Facts, decide, key_expires
 from corrobo_core.errors import IdentityReused
+from corrobo_core.frozen import evolve, frozen
 from corrobo_core.policy import Policy
 from corrobo_core.records import (
     JSON,
@@ -49,7 +49,6 @@ from corrobo_core.records import (
     Operation,
     OperationKey,
     Reason,
-    evolve,
 )
 from corrobo_core.rulings import Approval, approval_in_force, decision_on, grant_in_force, was_approved
 from corrobo_core.transitions import (
@@ -71,7 +70,7 @@ _MAX_STARTS = 3  # a process paused this often in one pass (L9) lets the next pa
 _SOONEST, _LATEST = timedelta(milliseconds=250), timedelta(seconds=10)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """What a pass is given: all that it may know without asking.
 
@@ -92,7 +91,7 @@ class Call:
     observe_now: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Conclusion:
     """What a pass ends with.
 
@@ -134,7 +133,7 @@ def observe(call: Call) -> Program:
     return (yield from _Pass(call).observe())
 
 
-@dataclass(frozen=True)
+@frozen
 class _Look:
     """One observation with its verdict, and the operation with both in its history."""
 
@@ -147,7 +146,7 @@ class _Look:
     stored: JSON = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Checked:
     """The operation after the checks before an attempt, whether one may be made, and under which approval."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from corrobo_core.frozen import frozen
+
 __all__ = ["Backoff", "Policy", "RetryPolicy"]
 
 ZERO = timedelta()
@@ -55,7 +57,7 @@ class RetryPolicy:
     backoff: Backoff = field(default=Backoff(timedelta(seconds=1), timedelta(minutes=1)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """One contract's declarations, as the lifecycle reads them.
 
@@ -78,8 +80,8 @@ class Policy:
     observation_lag: timedelta = ZERO
     responds_after_effect: bool = False
     key_retention: timedelta | None = None
-    retry: RetryPolicy = field(default=RetryPolicy())
-    poll: Backoff = field(default=Backoff(timedelta(seconds=5), timedelta(minutes=5)))
+    retry: RetryPolicy = RetryPolicy()
+    poll: Backoff = Backoff(timedelta(seconds=5), timedelta(minutes=5))
     authorizes: bool = False
     revalidates: bool = False
     max_approval_age: timedelta | None = None

@@ -6,7 +6,7 @@ Source: semantics sections 1, 3, 4, 5.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -19,6 +19,7 @@ from corrobo_core.errors import (
     ReplanError,
     ReviewError,
 )
+from corrobo_core.frozen import evolve, frozen
 
 __all__ = [
     "JSON",
@@ -48,21 +49,6 @@ JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[st
 
 D = TypeVar("D")
 R = TypeVar("R")
-T = TypeVar("T")
-
-
-def evolve(record: T, **changes: Any) -> T:
-    """A frozen record with some fields changed.
-
-    Ten times faster than ``dataclasses.replace``, which a pass would spend half its time in; for records
-    without slots and without ``__post_init__``.
-    """
-    fields = record.__dict__
-    if not changes.keys() <= fields.keys():
-        raise TypeError(f"{type(record).__name__} has no field {sorted(changes.keys() - fields.keys())}")
-    new: T = object.__new__(type(record))
-    new.__dict__.update(fields, **changes)
-    return new
 
 
 class Evidence(StrEnum):
@@ -130,7 +116,7 @@ class Reason(StrEnum):
     REJECTED = "REJECTED"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationKey:
     """Names one operation: its namespace, its id and its type (I1)."""
 
@@ -139,7 +125,7 @@ class OperationKey:
     type: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """An exception as it is stored: its type's name and its message, never the object (T3)."""
 
@@ -147,7 +133,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unstorable:
     """Stands for a value too large to store: its size in bytes and its digest (T4)."""
 
@@ -155,7 +141,7 @@ class Unstorable:
     sha256: str
 
 
-@dataclass(frozen=True)
+@frozen
 class AttemptRecord:
     """One time the write was, or may have been, sent.
 
@@ -194,7 +180,7 @@ class AttemptRecord:
     approval: JSON = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation(Generic[D]):
     """What one read of the authoritative system returned (O1). Make one with `Observation.of`.
 
@@ -231,7 +217,7 @@ class Observation(Generic[D]):
         return cls(data, source, proves_absence, observed_at)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict(Generic[R]):
     """What ``reconcile`` makes of an observation. Make one with the classmethods.
 
@@ -273,7 +259,7 @@ class Verdict(Generic[R]):
         return cls(Evidence.UNKNOWN, code, explanation)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """What ``authorize`` and ``revalidate`` answer (R7). Make one with the classmethods."""
 
@@ -296,7 +282,7 @@ class Check:
         return cls("reject", explanation)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObservationRecord:
     """One observation and its verdict, as kept.
 
@@ -319,7 +305,7 @@ class ObservationRecord:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class History:
     """Observations, bounded: the first, the last twenty, and how many there were (O7)."""
 
@@ -334,7 +320,7 @@ class History:
         return History(self.first or record, (*self.last, record)[-self.KEPT :], self.count + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Episode:
     """One time that an operation waits for a person (R2).
 
@@ -377,7 +363,7 @@ class RefusalCode(StrEnum):
     ALREADY_USED = "ALREADY_USED"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """What a person decided about one episode; append-only (R1, R3).
 
@@ -404,7 +390,7 @@ class Decision:
     attempt: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Operation:
     """Everything that the ledger's fence protects: one operation with all its attempts (C2).
 
@@ -477,7 +463,7 @@ _RAISED: dict[Disposition | None, type[EffectError]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class EffectResult(Generic[R]):
     """What one pass found out and what is safe to do next.
 

@@ -6,10 +6,10 @@ Source: semantics R3, R4, R5, R8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from corrobo_core.commands import Decide
+from corrobo_core.frozen import frozen
 from corrobo_core.policy import Policy
 from corrobo_core.records import Decision, DecisionKind, Disposition, Operation, RefusalCode
 
@@ -41,7 +41,7 @@ def was_approved(token: str, decisions: Sequence[Decision]) -> bool:
     return any(d.token == token and d.kind is DecisionKind.APPROVED for d in decisions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approval:
     """An approval in force, and the ledger time at which it ends, if it does."""
 
@@ -75,7 +75,7 @@ def grant_in_force(operation: Operation, decisions: Sequence[Decision]) -> Decis
     return grants[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why a decision is not recorded; ``first`` is the one that was recorded before."""
 

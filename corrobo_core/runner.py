@@ -29,10 +29,11 @@ from corrobo_core.commands import (
 from corrobo_core.contract import BaseEffect, Effect, EffectContract
 from corrobo_core.definition import Definition
 from corrobo_core.errors import ContractError, UsageError
+from corrobo_core.frozen import evolve
 from corrobo_core.hooks import HookCall, Hooks
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_core.lifecycle import Call, Conclusion, Program, observe, run
-from corrobo_core.records import EffectResult, OperationKey, Outcome, Reason, evolve
+from corrobo_core.records import EffectResult, OperationKey, Outcome, Reason
 from corrobo_core.values import LOST
 
 __all__ = ["AsyncEffectRunner", "EffectRunner"]
@@ -216,14 +217,14 @@ class EffectRunner(_Runner):
         return this.result(end)
 
     def _perform(self, this: _Pass, command: Command[Any]) -> Any:
-        if isinstance(command, LedgerCommand):
-            this.asking(command)
-            reply = self.ledger.perform(command)
-            this.answered(command, reply)
-            return reply
-        assert isinstance(command, HookCommand)
-        call = this.hooks.prepare(command)
-        return _call(call) if isinstance(call, HookCall) else call
+        if isinstance(command, HookCommand):
+            call = this.hooks.prepare(command)
+            return _call(call) if isinstance(call, HookCall) else call
+        assert isinstance(command, LedgerCommand)
+        this.asking(command)
+        reply = self.ledger.perform(command)
+        this.answered(command, reply)
+        return reply
 
 
 class AsyncEffectRunner(_Runner):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from corrobo_core.commands import Executed, Reading
+from corrobo_core.frozen import evolve
 from corrobo_core.policy import Policy
 from corrobo_core.records import (
     JSON,
@@ -22,7 +23,6 @@ from corrobo_core.records import (
     Operation,
     Outcome,
     Reason,
-    evolve,
 )
 from corrobo_core.rulings import Approval
 

@@ -15,10 +15,11 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from corrobo_core.commands import Holder
+from corrobo_core.commands import Holder, LedgerCommand, Load, Open
 from corrobo_core.errors import UsageError
+from corrobo_core.frozen import evolve
 from corrobo_core.ledgers.document import from_row
-from corrobo_core.records import Operation, OperationKey, evolve
+from corrobo_core.records import Operation, OperationKey
 
 __all__ = [
     "Abandoned",
@@ -205,6 +206,12 @@ class LedgerBase:
     def abandon(self, key: OperationKey, nonce: str, /) -> None:
         """Remember that the attempt reserved under ``nonce`` is no longer made. Does no I/O (L7)."""
         self._abandoned.add(key, nonce)
+
+    def _marks_before(self, command: LedgerCommand[Any]) -> bool:
+        """Abandoned attempts are marked when a pass begins, before it reads: a mark is a write, and would cost a
+        pass of this process the version that it has read.
+        """
+        return bool(self._abandoned) and isinstance(command, Open | Load)
 
 
 def _checked_namespace(ledger: str, namespace: object) -> str:

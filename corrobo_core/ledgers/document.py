@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from corrobo_core.errors import LedgerCorruptError
+from corrobo_core.frozen import evolve
 from corrobo_core.records import (
     AttemptRecord,
     Disposition,
@@ -23,7 +24,6 @@ from corrobo_core.records import (
     Operation,
     OperationKey,
     Outcome,
-    evolve,
 )
 
 __all__ = ["FORMAT", "from_row", "to_document"]

@@ -28,7 +28,9 @@ from corrobo_core.commands import (
     Refused,
     Written,
 )
-from corrobo_core.records import Decision, Operation, OperationKey, evolve
+from corrobo_core.frozen import evolve
+from corrobo_core.ledgers.gate_port import Appended, AppendGate, GateLog, GateRows, ReadGates
+from corrobo_core.records import Decision, Operation, OperationKey
 from corrobo_core.rulings import Refusal, judge
 
 __all__ = ["MemoryLedger"]
@@ -61,6 +63,7 @@ class MemoryLedger:
         self._running: set[str] = set()
         self._decisions: dict[tuple[str, str], tuple[Decision, ...]] = {}
         self.late: list[KeepLate] = []
+        self._gates = GateLog()
 
     @property
     def namespace(self) -> str:
@@ -148,6 +151,10 @@ class MemoryLedger:
             case KeepLate():
                 self.late.append(command)
                 return None
+            case ReadGates():
+                return GateRows(self._gates.read(command), now)
+            case AppendGate():
+                return Appended(self._gates.append(command, now), now)
             case _:
                 raise TypeError(f"no ledger command: {type(command).__name__}")
 
