@@ -28,10 +28,12 @@ from corrobo_core.commands import (
 )
 from corrobo_core.errors import DurabilityError
 from corrobo_core.ledgers._pg_errors import Again, OwnerLost, Place
+from corrobo_core.ledgers._pg_gates import gate_query
 from corrobo_core.ledgers._pg_owner import Owner
 from corrobo_core.ledgers._pg_wire import Columns, Reply
 from corrobo_core.ledgers._shared import Passes, Row, read_row, with_reservation
 from corrobo_core.ledgers.document import to_document
+from corrobo_core.ledgers.gate_port import AppendGate, ReadGates
 from corrobo_core.records import Operation, OperationKey, evolve
 
 __all__ = ["Query", "Statements"]
@@ -79,6 +81,7 @@ class Statements:
         self.open, self.load, self.claim, self.record, self.keep_late, self.abandon = (
             _text(name, quoted_schema) for name in ("open", "load", "claim", "record", "keep_late", "abandon")
         )
+        self.gate_read, self.gate_append = _text("gate_read", quoted_schema), _text("gate_append", quoted_schema)
 
     def query(self, command: LedgerCommand[Any]) -> Query:
         """The query for one command."""
@@ -93,6 +96,8 @@ class Statements:
                 return _Load(self, key)
             case KeepLate():
                 return _KeepLate(self, command)
+            case ReadGates() | AppendGate():
+                return gate_query(self, command)
             case _:
                 raise TypeError(f"not a ledger command: {type(command).__name__}")
 

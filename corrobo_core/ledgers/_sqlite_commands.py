@@ -29,8 +29,10 @@ from corrobo_core.errors import LedgerError, LedgerUnavailable
 from corrobo_core.ledgers._owner_file import Owner
 from corrobo_core.ledgers._shared import Abandoned, Passes, Row, holder, read_row, with_reservation
 from corrobo_core.ledgers._sqlite_file import SqliteFile, clock
+from corrobo_core.ledgers._sqlite_gates import append_gate, read_gates
 from corrobo_core.ledgers._sqlite_pool import Pool
 from corrobo_core.ledgers.document import to_document
+from corrobo_core.ledgers.gate_port import AppendGate, ReadGates
 from corrobo_core.records import Operation, OperationKey, evolve
 
 __all__ = ["Commands"]
@@ -95,6 +97,10 @@ class Commands:
                     return self._record(connection, operation)
                 case KeepLate():
                     return self._keep_late(connection, command)
+                case ReadGates():
+                    return read_gates(lambda sql, values: self._run(connection, sql, values).rows, command)
+                case AppendGate():
+                    return append_gate(lambda sql, values: self._write(connection, sql, values).rows, command)
                 case _:
                     raise TypeError(f"not a ledger command: {type(command).__name__}")
 
