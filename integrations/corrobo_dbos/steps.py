@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
+from dbos import StepReservation
+
 from corrobo_core import (
     AsyncEffect,
     AsyncEffectContract,
@@ -69,9 +71,8 @@ class _Step(Generic[P, R]):
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith(engine.MARK):  # a DBOS decorator marks what it is put on
-            raise UsageError(
-                f"effect_step {self.__name__!r}",
-                "is a step already, and evidence decides what is retried; take DBOS's decorator off it",
+            raise self._refusal(
+                "is a step already, and evidence decides what is retried; take DBOS's decorator off it"
             )
         super().__setattr__(name, value)
 
@@ -112,11 +113,13 @@ class _Step(Generic[P, R]):
     def _place(self) -> Place:
         where = engine.place()
         if where is Place.STEP:
-            raise UsageError(
-                f"effect_step {self.__name__!r}",
-                "was called inside a DBOS step; an effect is a step itself: call it from workflow code",
+            raise self._refusal(
+                "was called inside a DBOS step; an effect is a step itself: call it from workflow code"
             )
         return where
+
+    def _refusal(self, problem: str) -> UsageError:
+        return UsageError(f"effect_step {self.__name__!r}", problem)
 
 
 class EffectStep(_Step[P, R]):
@@ -136,12 +139,14 @@ class EffectStep(_Step[P, R]):
             CheckpointError: the workflow is not deterministic; nothing sent. Not retryable.
             UsageError: called inside a step or on an event loop; nothing sent. Not retryable.
         """
-        where = self._place()
-        runner = EffectRunner(self._ledger, context=self._context)
+        where, runner = self._place(), EffectRunner(self._ledger, context=self._context)
         effect = cast("Effect[P, R]", self._effect)
         if where is Place.OUTSIDE:
             return runner.run(effect, *args, **kwargs).unwrap()
-        self._refuse_event_loop()
+        if _on_event_loop():
+            raise self._refusal(
+                "is a sync effect in an async workflow, whose event loop it would block; make the effect async"
+            )
         reserved = engine.reserve()
         operation_id = self._operation_id(args, kwargs)
 
@@ -156,28 +161,26 @@ class EffectStep(_Step[P, R]):
 
         return self._outcome(engine.run(reserved, self.name, work), operation_id)
 
-    def _refuse_event_loop(self) -> None:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        raise UsageError(
-            f"effect_step {self.__name__!r}",
-            "is a sync effect in an async workflow, whose event loop it would block; make the effect async",
-        )
-
 
 class AsyncEffectStep(_Step[P, R]):
     """An asynchronous effect as a DBOS step. Made by `effect_step`."""
 
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[None, None, R]:
         """`EffectStep.__call__` for async workflows; several may run at once, as in `asyncio.gather`."""
-        where = self._place()
-        runner = AsyncEffectRunner(self._ledger, context=self._context)
-        if where is Place.OUTSIDE:
-            return (await runner.run(self._effect, *args, **kwargs)).unwrap()
-        reserved = engine.reserve()  # before the first await: step ids follow the order of the calls
-        operation_id = self._operation_id(args, kwargs)
+        if self._place() is Place.OUTSIDE:
+            return self._once(*args, **kwargs)
+        if not _on_event_loop():
+            raise self._refusal(
+                "is an async effect in a sync workflow, which cannot await it; make the workflow async"
+            )
+        # Here, and not when it is first awaited: step ids follow the order of the calls.
+        return self._as_step(engine.reserve(), *args, **kwargs)
+
+    async def _once(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return (await self._runner().run(self._effect, *args, **kwargs)).unwrap()
+
+    async def _as_step(self, reserved: StepReservation, *args: P.args, **kwargs: P.kwargs) -> R:
+        operation_id, runner = self._operation_id(args, kwargs), self._runner()
 
         async def look(now: bool) -> Reply:
             try:
@@ -189,6 +192,17 @@ class AsyncEffectStep(_Step[P, R]):
             return self._checkpoint(await _drive_async(self._look_again_for, look))
 
         return self._outcome(await engine.run_async(reserved, self.name, work), operation_id)
+
+    def _runner(self) -> AsyncEffectRunner:
+        return AsyncEffectRunner(self._ledger, context=self._context)
+
+
+def _on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _drive(look_again_for: timedelta, look: Callable[[bool], Reply]) -> EffectResult[Any]:

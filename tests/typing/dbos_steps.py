@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import assert_type
 
@@ -87,6 +88,9 @@ def calls() -> None:
 async def async_calls() -> None:
     assert_type(await refund_later("rf_81"), Refund)
     assert_type(await effect_step(ledger)(AsyncRefunds())(Refund("rf_81")), Refund)
+    one, _ = await asyncio.gather(refund_later("rf_81"), refund_later("rf_82"))
+    assert_type(one, Refund)
+    assert_type(await asyncio.create_task(refund_later("rf_83")), Refund)
 
     str(refund_later("rf_81").id)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
     await refund_later(81)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

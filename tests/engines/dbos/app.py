@@ -1,7 +1,8 @@
 """A small application: effects on the HTTP ledger, as DBOS steps, and their naive twins.
 
 Also the program of the child processes that tests kill: ``app.py start WORKFLOW=REFERENCE,... ...`` starts
-workflows, ``app.py wait WORKFLOW...`` only recovers. Both print ``done WORKFLOW RESULT`` as they end.
+workflows, ``app.py wait WORKFLOW...`` only recovers, and ``app.py spare FILE WORKFLOW...`` does so once that file
+exists. All print ``done WORKFLOW RESULT`` as workflows end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -131,6 +133,11 @@ def main(command: str, *words: str) -> None:
     workflows = register(ledger, http)
     database = os.environ["SYSTEM_DATABASE"]
     config = dbos_config(database if "://" in database else Path(database))
+    if command == "spare":
+        starts, words = words[0], words[1:]
+        print("ready", flush=True)
+        while not Path(starts).exists():
+            time.sleep(0.01)
     with ledger, running_dbos(config):
         print("launched", flush=True)
         for word in words if command == "start" else ():

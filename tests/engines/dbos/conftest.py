@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from dbos import DBOS, DBOSClient
@@ -43,6 +44,12 @@ class World:
         }
         return child("tests.engines.dbos.app", *arguments, env=env)
 
+    @contextmanager
+    def spare(self, *workflows: str) -> Iterator[Spare]:
+        """A worker that has everything imported and waits for its turn to recover these workflows."""
+        with TemporaryDirectory() as folder, self.worker("spare", f"{folder}/go", *workflows) as waiting:
+            yield Spare(waiting, Path(folder, "go"))
+
     def open_ledger(self) -> SqliteLedger | PostgresLedger:
         """The effect ledger."""
         if self.ledger_dsn.startswith("sqlite:///"):
@@ -67,6 +74,19 @@ class World:
             )
         finally:
             client.destroy()
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A worker that waits for its turn."""
+
+    child: Child
+    go: Path
+
+    def launch(self) -> Child:
+        """Let it launch DBOS now."""
+        self.go.touch()
+        return self.child
 
 
 def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:

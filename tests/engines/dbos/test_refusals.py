@@ -91,6 +91,20 @@ async def test_e10_a_sync_effect_in_an_async_workflow_is_refused(local: Local) -
     assert await DBOS.list_workflow_steps_async("wf") == []
 
 
+def test_an_async_effect_in_a_sync_workflow_is_refused(local: Local) -> None:
+    credit = effect_step(local.ledger)(async_credit_effect(local.http))
+
+    @DBOS.workflow()
+    def workflow() -> None:
+        credit("rf_81", 5_000)  # type: ignore[unused-coroutine]
+
+    local.launch()
+    with pytest.raises(UsageError, match=r"async effect in a sync workflow.*make the workflow async"):
+        workflow()
+
+    assert local.http.counts() == NOTHING
+
+
 @pytest.mark.parametrize("kind", ["retried step", "step", "workflow"])
 def test_dbos_decorators_over_or_under_an_effect_step_are_refused(local: Local, kind: str) -> None:
     decorators: dict[str, Callable[..., Any]] = {
