@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, ParamSpec, Self, TypeVar
@@ -256,7 +256,9 @@ class AsyncEffectRunner(_Runner):
         this = self._pass(effect, args, kwargs)
         with this:
             shield = _Shield()
-            end = await _drive_async(program(this.call), lambda command: self._perform(this, command, shield))
+            end = await shield.run(
+                _drive_async(program(this.call), lambda command: self._perform(this, command, shield))
+            )
         if shield.cancelled:
             raise asyncio.CancelledError
         if end.interrupted and this.hooks.seen_error is not None:
@@ -266,7 +268,7 @@ class AsyncEffectRunner(_Runner):
     async def _perform(self, this: _Pass, command: Command[Any], shield: _Shield) -> Any:
         if isinstance(command, LedgerCommand):
             this.asking(command)
-            reply = await shield.run(self.ledger.perform_async(command))
+            reply = await self.ledger.perform_async(command)
             this.answered(command, reply)
             return reply
         assert isinstance(command, HookCommand)
@@ -323,11 +325,11 @@ async def _call_async(call: HookCall, shield: _Shield) -> Any:
             if call.is_async:
                 timeout = None if call.timeout is None else call.timeout.total_seconds()
                 async with asyncio.timeout(timeout):
-                    value = await call.call()
+                    value = await shield.cancellable(call.call())
             elif call.name == "reconcile":  # pure
                 value = call.call()
             else:
-                value = await shield.run(_in_thread(call.call))
+                value = await _in_thread(call.call)
         return call.answer(value)
     except GeneratorExit:  # the loop is gone: nothing can be awaited any more, and the attempt is given up
         raise
@@ -356,16 +358,28 @@ def _not_begun(command: HookCommand[Any], call: HookCall) -> Any:
 
 
 class _Shield:
-    """Lets the bookkeeping finish when the pass is cancelled, and remembers that it was (L7)."""
+    """Runs a pass in a task of its own: a cancellation reaches its async hooks, and never its bookkeeping (L7)."""
 
     def __init__(self) -> None:
         self.cancelled = False
+        self._in_hook = False
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the pass to its end, however often this is cancelled meanwhile."""
         task = asyncio.ensure_future(work)
         while not task.done():
             try:
-                await asyncio.wait({task})
+                await asyncio.wait((task,))
             except asyncio.CancelledError:
                 self.cancelled = True
+                if self._in_hook:
+                    task.cancel()
         return task.result()
+
+    async def cancellable(self, hook: Awaitable[T]) -> T:
+        """Wait for a hook, which a cancellation reaches."""
+        self._in_hook = True
+        try:
+            return await hook
+        finally:
+            self._in_hook = False
