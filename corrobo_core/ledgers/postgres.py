@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
@@ -46,6 +47,7 @@ class PostgresLedger(LedgerBase):
         owner_dsn: the same database without a pooler; ``dsn`` unless given.
         schema: holds the ledger's tables; two schemas are two ledgers.
         namespace: operations of two namespaces never meet, and may have equal ids.
+        redact: sees every text of an exception before it is stored.
         pool_size: statements that one pool runs at once.
         unavailable_after: how long a command may wait for a connection and repeat itself.
         accept_duplicates_after_crash: allows ``fsync = off`` and ``synchronous_commit = off``. After a crash of the
@@ -64,11 +66,12 @@ class PostgresLedger(LedgerBase):
         owner_dsn: str | None = None,
         schema: str = "corrobo",
         namespace: str = "default",
+        redact: Callable[[str], str] | None = None,
         pool_size: int = 16,
         unavailable_after: timedelta = timedelta(seconds=30),
         accept_duplicates_after_crash: bool = False,
     ) -> None:
-        super().__init__(namespace)
+        super().__init__(namespace, redact)
         if pool_size < 1:
             raise UsageError("PostgresLedger", "pool_size: pass 1 or more")
         if unavailable_after <= timedelta():
