@@ -6,6 +6,7 @@ import itertools
 import secrets
 from datetime import UTC, datetime, timedelta
 
+from corrobo_core.frozen import evolve
 from corrobo_core.canonical import fingerprint
 from corrobo_core.records import (
     JSON,
@@ -20,7 +21,6 @@ from corrobo_core.records import (
     OperationKey,
     Outcome,
     Reason,
-    evolve,
 )
 
 __all__ = ["filled", "new_nonce", "pass_of", "recorded", "reserving", "unsent"]

@@ -27,9 +27,10 @@ from typing import Any
 
 import pytest
 
+from corrobo_core.frozen import evolve
 from corrobo_core.clocks import stopwatch
 from corrobo_core.commands import Claim, Holder, KeepLate, Load, Open, Record, Refused, Written
-from corrobo_core.records import OperationKey, Outcome, evolve
+from corrobo_core.records import OperationKey, Outcome
 from corrobo_core.testing._drivers import Driver
 from corrobo_core.testing._operations import filled, new_nonce, pass_of, recorded, reserving, unsent
 from corrobo_core.testing._suite import Asking, Suite
@@ -341,10 +342,12 @@ class LedgerConformance(Suite):
     def test_abandoning_marks_no_attempt_that_has_an_outcome(self, asking: Asking) -> None:
         """L7."""
         opened = asking.open(reserving(unsent()))
-        done = asking.written(asking.record(recorded(opened.operation, Outcome.RESPONDED)))
-        asking.ledger.abandon(done.key, opened.operation.nonce)
-        asking.load(done)
-        assert asking.stored(done) == done
+        for owner in (opened.operation.owner, None):
+            made = evolve(recorded(asking.stored(opened.operation), Outcome.RESPONDED), owner=owner)
+            done = asking.written(asking.record(made))
+            asking.ledger.abandon(done.key, opened.operation.nonce)
+            asking.load(done)
+            assert asking.stored(done) == done
 
     def test_abandoning_marks_no_later_attempt(self, asking: Asking) -> None:
         """L7."""
