@@ -6,8 +6,8 @@ import itertools
 import secrets
 from datetime import UTC, datetime, timedelta
 
-from corrobo_core.frozen import evolve
 from corrobo_core.canonical import fingerprint
+from corrobo_core.frozen import evolve
 from corrobo_core.records import (
     JSON,
     AttemptRecord,

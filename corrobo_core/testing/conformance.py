@@ -27,9 +27,9 @@ from typing import Any
 
 import pytest
 
-from corrobo_core.frozen import evolve
 from corrobo_core.clocks import stopwatch
 from corrobo_core.commands import Claim, Holder, KeepLate, Load, Open, Record, Refused, Written
+from corrobo_core.frozen import evolve
 from corrobo_core.records import OperationKey, Outcome
 from corrobo_core.testing._drivers import Driver
 from corrobo_core.testing._operations import filled, new_nonce, pass_of, recorded, reserving, unsent

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from corrobo_core.frozen import evolve
 from corrobo_core.commands import Claim, Holder, Open, Written
+from corrobo_core.frozen import evolve
 from corrobo_core.records import Outcome
 from corrobo_core.testing._drivers import AnotherLedger, Driver
 from corrobo_core.testing._operations import filled, new_nonce, pass_of, recorded, reserving, unsent

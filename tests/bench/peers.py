@@ -1,4 +1,4 @@
-"""What our speed is compared with, on plain psycopg: the same two statements, and nine with a lock for each effect."""
+"""What our speed is compared with, on plain psycopg: our two statements, and nine with a lock per operation."""
 
 from __future__ import annotations
 
