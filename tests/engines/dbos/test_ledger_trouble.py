@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -112,14 +111,13 @@ def test_a_ledger_that_cannot_be_used_fails_the_workflow_but_leaves_no_checkpoin
 
     @DBOS.workflow(name="async")
     async def pay_async() -> str:
-        first, _ = await asyncio.gather(credit_async("rf_81", 5_000), credit_async("rf_82", 5_000))
-        return first.reference
+        return (await credit_async("rf_81", 5_000)).reference
 
     workflows: dict[str, Callable[[], Any]] = {"sync": pay, "async": pay_async}
     local.launch()
     with SetWorkflowID("wf"), pytest.raises(LedgerNotMigratedError, match="run corroboctl migrate"):
         DBOS.start_workflow(workflows[kind]).get_result()
 
-    assert 1 not in dict(local.steps("wf"))
+    assert local.steps("wf") == []
     assert DBOS.fork_workflow("wf", 1).get_result() == "rf_81"
     assert local.http.count("rf_81") == 1

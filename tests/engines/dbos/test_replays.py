@@ -170,6 +170,23 @@ def test_a09_effects_of_a_gather_keep_their_results_on_replay(local: Local) -> N
     assert local.http.count() == 2
 
 
+def test_a09_step_ids_follow_the_order_of_the_calls_whatever_is_awaited_first(local: Local) -> None:
+    credit = effect_step(local.ledger)(async_credit_effect(local.http))
+
+    @DBOS.workflow()
+    async def pair() -> None:
+        first, second = credit("a", 1), credit("b", 2)
+        await second
+        await first
+
+    local.launch()
+    with SetWorkflowID("wf"):
+        started(pair).get_result()
+
+    outputs = {step["function_id"]: step["output"] for step in DBOS.list_workflow_steps("wf")}
+    assert {number: output["id"] for number, output in outputs.items() if output} == {1: "a", 2: "b"}
+
+
 def test_a09_replayed_in_another_order_no_effect_gets_anothers_result(local: Local) -> None:
     credit = effect_step(local.ledger)(async_credit_effect(local.http))
     order = ["a", "b"]
