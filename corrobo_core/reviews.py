@@ -39,7 +39,7 @@ class Waiting:
         operation_id: the operation.
         operation_type: such as ``payments/refund``.
         intent: canonical JSON text, which is what will be executed.
-        intent_fingerprint: of it; pass it with the decision, to prove what was shown (D15).
+        intent_fingerprint: of it; pass it with the decision, to prove what was shown (R3).
         disposition: of the operation.
         evidence: what is known.
         reason: why, as the operation has it.
