@@ -126,17 +126,17 @@ class PostgresLedger(LedgerBase):
 
         Source: semantics C1, C2, C6, C9.
         """
-        reply = self._repeat(self._statements.query(command), Patience(self._address.place, self._bound))
-        if self._abandoned:
+        if self._marks_before(command):
             self._mark_abandoned()
+        reply = self._repeat(self._statements.query(command), Patience(self._address.place, self._bound))
         return cast("R", reply)
 
     async def perform_async(self, command: LedgerCommand[R], /) -> R:
         """`perform`, on the running event loop and its own pool."""
+        if self._marks_before(command):
+            await self._mark_abandoned_async()
         query = self._statements.query(command)
         reply = await self._repeat_async(query, Patience(self._address.place, self._bound))
-        if self._abandoned:
-            await self._mark_abandoned_async()
         return cast("R", reply)
 
     def _repeat(self, query: Query, patience: Patience) -> object:
@@ -222,7 +222,7 @@ class PostgresLedger(LedgerBase):
                 return
 
     def _no_patience(self) -> Patience:
-        """Whoever asked something else has its reply already, and the next command tries again."""
+        """Whoever asks something else is waiting meanwhile, and the next pass tries again."""
         return Patience(self._address.place, _FOR_A_MARK, once=True)
 
     # -- opening and closing ------------------------------------------------------------------------------------

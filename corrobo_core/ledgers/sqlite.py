@@ -30,7 +30,7 @@ __all__ = ["SqliteLedger"]
 
 R = TypeVar("R")
 
-_PATIENCE_FOR_MARKS = 0.1  # seconds: whoever asked something else has its reply already
+_PATIENCE_FOR_MARKS = 0.1  # seconds: whoever asks something else waits meanwhile
 _THREADS = 4  # for async callers; SQLite writes one at a time in any case
 
 
@@ -113,10 +113,9 @@ class SqliteLedger(LedgerBase):
 
         Source: semantics C1, C2, C6.
         """
-        reply = self._commands.answer(command)
-        if self._abandoned:
+        if self._marks_before(command):
             self._commands.mark(self._abandoned, wait=_PATIENCE_FOR_MARKS)
-        return cast("R", reply)
+        return cast("R", self._commands.answer(command))
 
     async def perform_async(self, command: LedgerCommand[R], /) -> R:
         """`perform`, in one of this ledger's few threads."""
