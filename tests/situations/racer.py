@@ -63,7 +63,7 @@ def execute_once(executions: Executions) -> Effect[[str], str]:
 
     @effect("test/race", identity=lambda operation_id: operation_id, in_flight_window=timedelta(seconds=30))
     def execution(attempt: Attempt, operation_id: str) -> str:
-        time.sleep(0.001)
+        time.sleep(0.003)
         executions.add(operation_id)
         return operation_id
 
@@ -94,7 +94,7 @@ def main(what: str, address: str, folder: str, me: str) -> None:
 
         def look_and_execute(operation_id: str) -> bool:
             if operation_id not in executions.all():
-                time.sleep(0.001)
+                time.sleep(0.003)
                 executions.add(operation_id)
             return False
 

@@ -40,7 +40,7 @@ def test_each_of_200_operations_is_executed_once(ledger_address: str, tmp_path: 
     for report in reports:
         assert (report["complete"], report["attempts"]) == (COUNT, COUNT)
     # Not one after the other: the loser has met the winner's attempt while it was made.
-    assert sum(report["lost"] for report in reports) > COUNT / 4
+    assert sum(report["lost"] for report in reports) > COUNT / 10
 
 
 def test_a_killed_holder_is_succeeded_within_a_second(
