@@ -48,6 +48,8 @@ def migrate(address: Address, schema: str, bound: timedelta) -> None:
 def _connected(address: Address, schema: str, bound: timedelta) -> None:
     session = address.connect()
     try:
+        if session.execute("select pg_is_in_recovery()").fetchone() == (True,):
+            raise address.place.standby()
         # The lock is waited for in the transaction's first statement: later ones must see what the winner made.
         session.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         session.read_only = False
