@@ -61,6 +61,10 @@ class Log:
             events.append(_event(row, self.where))
         return Log(self.where, revision, chain, fold(events, self.state, self.where, self.revision)), tuple(events)
 
+    def ends_with(self, row: GateRow) -> bool:
+        """Whether this is the last row of what is known."""
+        return (row.revision, row.chain) == (self.revision, self.chain)
+
     def rows_for(self, events: Iterable[GateEvent]) -> tuple[NewRow, ...]:
         """The rows that append events."""
         chain, rows = self.chain, []

@@ -71,12 +71,11 @@ class Programs:
     def _log(self, gate: str) -> Program[tuple[Log, datetime]]:
         """One gate's log, from what is known and what is new."""
         known = self._known.get(gate)
-        if known is not None:
-            reply = yield from self._read(gate, known.revision)
-            try:
-                return self._know(gate, known.plus(reply.rows)), reply.now
-            except GateHistoryError:  # unless what is known is what is wrong: a backup was restored
-                self._known.pop(gate, None)
+        if known is not None and known.revision:
+            reply = yield from self._read(gate, known.revision - 1)
+            if reply.rows and known.ends_with(reply.rows[0]):
+                return self._know(gate, known.plus(reply.rows[1:])), reply.now
+            self._known.pop(gate, None)  # a backup was restored
         reply = yield from self._read(gate, 0)
         return self._know(gate, Log(self._where(gate)).plus(reply.rows)), reply.now
 
