@@ -168,7 +168,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=90,
+            timeout=120,
             check=False,
         )
         if done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):

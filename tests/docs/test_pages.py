@@ -20,6 +20,7 @@ ENVIRONMENT = {
 }
 
 
+@pytest.mark.timeout(300)  # the tutorial starts ten processes and waits out a window
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_reader_who_follows_the_page_sees_what_it_says(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest

@@ -13,6 +13,7 @@ import pytest
 from tests.docs.session import ROOT
 
 
+@pytest.mark.timeout(300)
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     mkdocs = Path(sys.executable).with_name("mkdocs")
     built = subprocess.run(
