@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from dbos import DBOS, DBOSClient
+from dbos import DBOS, DBOSClient, Serializer
 
 from corrobo_core.commands import Load
 from corrobo_core.ledgers.postgres import PostgresLedger
@@ -63,7 +63,7 @@ class World:
         assert found is not None
         return found
 
-    def wait_for_step(self, workflow_id: str, step_id: int, timeout: float = 10.0) -> None:
+    def wait_for_step(self, workflow_id: str, step_id: int, timeout: float = 30.0) -> None:
         """Wait until DBOS has checkpointed a step."""
         url = self.system_database
         client = DBOSClient(system_database_url=url if "://" in url else f"sqlite:///{url}")
@@ -129,9 +129,11 @@ class Local:
     ledger: SqliteLedger
     path: Path
 
-    def launch(self) -> None:
+    def launch(self, serializer: Serializer | None = None) -> None:
         """Launch DBOS, after the workflows were registered."""
-        DBOS(config=dbos_config(self.path))
+        config = dbos_config(self.path)
+        config["serializer"] = serializer
+        DBOS(config=config)
         DBOS.launch()
 
     def steps(self, workflow_id: str) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from dbos import DBOS, DBOSConfiguredInstance, SetWorkflowID
+from dbos import DBOS, DBOSConfiguredInstance, DBOSPortableJSONSerializer, SetWorkflowID
 
 from corrobo_core import (
     Attempt,
@@ -26,7 +26,7 @@ from corrobo_core import (
     effect,
 )
 from corrobo_dbos import effect_step
-from examples.http_ledger import Credit, HttpLedger, answer_lost, reads_fail, refused
+from examples.http_ledger import Counts, Credit, HttpLedger, answer_lost, reads_fail, refused
 from tests.engines.dbos.app import ACCOUNT, POLL, async_credit_effect, credit_effect, judged
 from tests.engines.dbos.conftest import Local
 
@@ -114,6 +114,21 @@ def test_a_retry_waits_inside_the_step(local: Local) -> None:
 
     assert local.http.counts("rf_81").write_requests == 2
     assert local.steps("wf") == [(1, "tests/credit")]
+
+
+def test_e04_a_checkpoint_needs_nothing_but_json(local: Local) -> None:
+    credit = effect_step(local.ledger)(credit_effect(local.http))
+
+    @DBOS.workflow()
+    def pay(reference: str) -> str:
+        return credit(reference, 5_000).id
+
+    local.launch(DBOSPortableJSONSerializer())
+    with SetWorkflowID("wf"):
+        assert pay("rf_81") == "cr_1"
+
+    assert DBOS.fork_workflow("wf", 2).get_result() == "cr_1"
+    assert local.http.counts() == Counts(credits=1, write_requests=1, read_requests=1)
 
 
 def outcomes(http: HttpLedger, ledger: Any) -> dict[type[Exception], Any]:
