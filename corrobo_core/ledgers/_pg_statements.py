@@ -14,11 +14,14 @@ from typing import Any, Protocol
 
 from corrobo_core.commands import (
     Claim,
+    Decide,
+    Decided,
     Holder,
     KeepLate,
     LedgerCommand,
     Load,
     Loaded,
+    NotDecided,
     Open,
     Opened,
     Reading,
@@ -27,6 +30,8 @@ from corrobo_core.commands import (
     Written,
 )
 from corrobo_core.errors import DurabilityError
+from corrobo_core.frozen import evolve
+from corrobo_core.ledgers._decisions import read_decisions
 from corrobo_core.ledgers._pg_errors import Again, OwnerLost, Place
 from corrobo_core.ledgers._pg_gates import gate_query
 from corrobo_core.ledgers._pg_owner import Owner
@@ -34,7 +39,7 @@ from corrobo_core.ledgers._pg_wire import Columns, Reply
 from corrobo_core.ledgers._shared import Passes, Row, read_row, with_reservation
 from corrobo_core.ledgers.document import to_document
 from corrobo_core.ledgers.gate_port import AppendGate, ReadGates
-from corrobo_core.records import Operation, OperationKey, evolve
+from corrobo_core.records import Decision, Operation, OperationKey, RefusalCode
 
 __all__ = ["Query", "Statements"]
 
@@ -81,6 +86,7 @@ class Statements:
         self.open, self.load, self.claim, self.record, self.keep_late, self.abandon = (
             _text(name, quoted_schema) for name in ("open", "load", "claim", "record", "keep_late", "abandon")
         )
+        self.decide = _text("decide", quoted_schema)
         self.gate_read, self.gate_append = _text("gate_read", quoted_schema), _text("gate_append", quoted_schema)
 
     def query(self, command: LedgerCommand[Any]) -> Query:
@@ -94,6 +100,8 @@ class Statements:
                 return _Claim(self, operation, approved_until)
             case Load(key):
                 return _Load(self, key)
+            case Decide():
+                return _Decide(self, command)
             case KeepLate():
                 return _KeepLate(self, command)
             case ReadGates() | AppendGate():
@@ -144,6 +152,10 @@ class Statements:
         given_up = evolve(operation.attempts[-1], abandoned=_time(abandoned))
         return evolve(operation, attempts=(*operation.attempts[:-1], given_up))
 
+    def decisions(self, key: OperationKey, column: bytes | None) -> tuple[Decision, ...]:
+        """People's decisions, from a JSON array or null."""
+        return read_decisions(self.place.name, key.operation_id, None if column is None else _str(column))
+
     def holder(self, operation: Operation, lives: bytes | None) -> Holder:
         """Who makes the reserved attempt (C4).
 
@@ -186,8 +198,9 @@ class _Open:
             self._all.owner.lost(own)
         given = self._operation
         mine = row[7] == self._tail[0]
-        stored = self._inserted(row) if mine else self._all.stored(given.key, row[5:])
-        return Opened(stored, mine, self._all.holder(stored, row[4]), reading)
+        stored = self._inserted(row) if mine else self._all.stored(given.key, row[5:14])
+        decisions = self._all.decisions(given.key, row[14])
+        return Opened(stored, mine, self._all.holder(stored, row[4]), reading, decisions)
 
     def _inserted(self, row: Columns) -> Operation:
         """Our own row, which no other write has followed: it need not be read back."""
@@ -209,15 +222,15 @@ class _Load:
         reading = self._all.reading(row, reply, sent)
         if row[3] is None:
             return Loaded(None, Holder.NOBODY, reading)
-        stored = self._all.stored(self._key, row[3:])
-        return Loaded(stored, self._all.holder(stored, row[2]), reading)
+        stored = self._all.stored(self._key, row[3:12])
+        decisions = self._all.decisions(self._key, row[12])
+        return Loaded(stored, self._all.holder(stored, row[2]), reading, decisions)
 
 
 class _Claim:
     def __init__(self, all_: Statements, operation: Operation, approved_until: datetime | None) -> None:
         self.statement, self._all, self._operation = all_.claim, all_, operation
-        until = None if approved_until is None else _int8((approved_until - _EPOCH) // _MICROSECOND)
-        self._tail = [operation.nonce.encode(), to_document(operation).encode(), all_.accepts, until]
+        self._tail = [operation.nonce.encode(), to_document(operation).encode(), all_.accepts, _at(approved_until)]
 
     def values(self, own: int) -> Columns:
         return [*_fence(self._operation), _int8(own), *self._tail]
@@ -248,6 +261,37 @@ class _Record:
         if row[2] is None:
             return Refused(reading)
         return Written(evolve(self._operation, version=_int(row[2])), reading)
+
+
+class _Decide:
+    def __init__(self, all_: Statements, asked: Decide) -> None:
+        self.statement, self._all, self._asked = all_.decide, all_, asked
+
+    def values(self, own: int) -> Columns:
+        asked = self._asked
+        texts = [asked.namespace, asked.operation_id, asked.token, asked.kind.value, asked.reviewer]
+        fp, effect = asked.intent_fingerprint, asked.effect
+        return [
+            *(text.encode() for text in texts),
+            _at(asked.decided_at),
+            _at(asked.expires_at),
+            None if fp is None else fp.encode(),
+            asked.note.encode(),
+            None if effect is None else json.dumps(effect, allow_nan=False).encode(),
+        ]
+
+    def answer(self, reply: Reply, sent: float, own: int) -> Decided | NotDecided:
+        row = _there(reply)
+        reading = self._all.reading(row, reply, sent)
+        key = OperationKey(self._asked.namespace, self._asked.operation_id, "")
+        code, decision, earlier = (None if column is None else _str(column) for column in row[2:5])
+        operation = None if row[5] is None else self._all.stored(key, row[5:14])
+        if code is not None and code != "AGAIN":
+            first = read_decisions(self._all.place.name, key.operation_id, earlier and f"[{earlier}]")
+            return NotDecided(RefusalCode(code), operation, first[0] if first else None, reading)
+        (said,) = read_decisions(self._all.place.name, key.operation_id, f"[{decision}]")
+        assert operation is not None
+        return Decided(said, operation, code is not None, reading)
 
 
 class _KeepLate:
@@ -293,6 +337,10 @@ def _there(reply: Reply) -> Columns:
 
 def _int8(value: int) -> bytes:
     return value.to_bytes(8, "big", signed=True)
+
+
+def _at(time: datetime | None) -> bytes | None:
+    return None if time is None else _int8((time - _EPOCH) // _MICROSECOND)
 
 
 def _int(column: bytes | None) -> int:

@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 from corrobo_core.clocks import stopwatch
 from corrobo_core.commands import (
     Claim,
+    Decide,
+    Decided,
     Holder,
     KeepLate,
     LedgerCommand,
     Load,
     Loaded,
+    NotDecided,
     Open,
     Opened,
     Reading,
@@ -26,20 +29,27 @@ from corrobo_core.commands import (
     Written,
 )
 from corrobo_core.errors import LedgerError, LedgerUnavailable
+from corrobo_core.frozen import evolve
+from corrobo_core.ledgers._decisions import read_decisions
 from corrobo_core.ledgers._owner_file import Owner
 from corrobo_core.ledgers._shared import Abandoned, Passes, Row, holder, read_row, with_reservation
-from corrobo_core.ledgers._sqlite_file import SqliteFile, clock
+from corrobo_core.ledgers._sqlite_decisions import decide
+from corrobo_core.ledgers._sqlite_file import SqliteFile, as_stored, clock
 from corrobo_core.ledgers._sqlite_gates import append_gate, read_gates
 from corrobo_core.ledgers._sqlite_pool import Pool
 from corrobo_core.ledgers.document import to_document
 from corrobo_core.ledgers.gate_port import AppendGate, ReadGates
-from corrobo_core.records import Operation, OperationKey, evolve
+from corrobo_core.records import Decision, Operation, OperationKey
 
 __all__ = ["Commands"]
 
 # corrobo_now() is called for the row, and so after any wait for the lock (D5).
 _COLUMNS = "type, fp, intent, version, owner, nonce, started, doc, corrobo_now()"
-_READ = f"select {_COLUMNS} from corrobo_operation where ns = ? and id = ?"
+_DECISIONS = (
+    "(select json_group_array(json(d.doc)) from"
+    " (select doc from corrobo_decision where ns = o.ns and id = o.id order by seq) d)"
+)
+_READ = f"select {_COLUMNS}, {_DECISIONS} from corrobo_operation o where ns = ? and id = ?"
 # `on conflict do nothing` would return no row to the loser of a race.
 _INSERT = (
     "insert into corrobo_operation (ns, id, type, fp, intent, version, owner, nonce, started, doc)"
@@ -49,7 +59,8 @@ _INSERT = (
 )
 _CLAIM = (
     "update corrobo_operation set version = version + 1, owner = :owner, nonce = :nonce, doc = :doc,"
-    " started = corrobo_now() where ns = :ns and id = :id and version = :version returning started, corrobo_now()"
+    " started = corrobo_now() where ns = :ns and id = :id and version = :version"
+    " and (:until is null or corrobo_now() < :until) returning started, corrobo_now()"
 )
 _RECORD = (
     "update corrobo_operation set version = version + 1, owner = :owner, nonce = :nonce, doc = :doc"
@@ -91,10 +102,12 @@ class Commands:
                     return self._open(connection, operation)
                 case Load(key):
                     return self._load(connection, key)
-                case Claim(operation):
-                    return self._claim(connection, operation)
+                case Claim(operation, approved_until):
+                    return self._claim(connection, operation, approved_until)
                 case Record(operation):
                     return self._record(connection, operation)
+                case Decide():
+                    return self._decide(connection, command)
                 case KeepLate():
                     return self._keep_late(connection, command)
                 case ReadGates():
@@ -134,19 +147,22 @@ class Commands:
         return self._opened(operation.nonce, operation.key, self._write(connection, _INSERT, values))
 
     def _opened(self, nonce: str, key: OperationKey, answer: _Answer) -> Opened:
-        stored, reading = self._stored(key, answer)
-        return Opened(stored, stored.nonce == nonce, self._holder(stored), reading)
+        stored, decisions, reading = self._stored(key, answer)
+        return Opened(stored, stored.nonce == nonce, self._holder(stored), reading, decisions)
 
     def _load(self, connection: sqlite3.Connection, key: OperationKey) -> Loaded:
         found = self._run(connection, _READ, (key.namespace, key.operation_id))
         if not found.rows:
             return Loaded(None, Holder.NOBODY, found.reading(clock()))
-        stored, reading = self._stored(key, found)
-        return Loaded(stored, self._holder(stored), reading)
+        stored, decisions, reading = self._stored(key, found)
+        return Loaded(stored, self._holder(stored), reading, decisions)
 
-    def _claim(self, connection: sqlite3.Connection, operation: Operation) -> Written | Refused:
+    def _claim(
+        self, connection: sqlite3.Connection, operation: Operation, approved_until: datetime | None
+    ) -> Written | Refused:
         owner = self._own_key()
-        values = {**_written(operation), "owner": owner, "version": operation.version}
+        until = None if approved_until is None else as_stored(approved_until)
+        values = {**_written(operation), "owner": owner, "version": operation.version, "until": until}
         answer = self._write(connection, _CLAIM, values)
         if not answer.rows:
             return Refused(answer.reading(clock()))
@@ -160,6 +176,18 @@ class Commands:
         if not answer.rows:
             return Refused(answer.reading(clock()))
         return Written(evolve(operation, version=operation.version + 1), answer.reading(answer.rows[0][1]))
+
+    def _decide(self, connection: sqlite3.Connection, asked: Decide) -> Decided | NotDecided:
+        key = OperationKey(asked.namespace, asked.operation_id, "")
+
+        def read() -> tuple[Operation | None, tuple[Decision, ...], Reading]:
+            sent = stopwatch()
+            rows = connection.execute(_READ, (asked.namespace, asked.operation_id)).fetchall()
+            answer = _Answer(rows, sent, stopwatch())
+            return self._stored(key, answer) if rows else (None, (), answer.reading(clock()))
+
+        with self._pool.writing(None):
+            return decide(connection, asked, read)
 
     def _keep_late(self, connection: sqlite3.Connection, late: KeepLate) -> None:
         values = {
@@ -187,12 +215,13 @@ class Commands:
             raise LedgerError(self._file.name, "the connection is not in autocommit mode; nothing was committed")
         return _Answer(rows, sent, received)
 
-    def _stored(self, key: OperationKey, answer: _Answer) -> tuple[Operation, Reading]:
-        kind, fp, intent, version, owner, nonce, started, doc, now = answer.rows[0]
+    def _stored(self, key: OperationKey, answer: _Answer) -> tuple[Operation, tuple[Decision, ...], Reading]:
+        kind, fp, intent, version, owner, nonce, started, doc, now, *about = answer.rows[0]
         begun = None if started is None else datetime.fromisoformat(started)
         row = Row(kind, fp, intent, version, owner, nonce, begun, doc)
         stored = read_row(self._file.name, key.namespace, key.operation_id, row)
-        return stored, answer.reading(now)
+        decisions = read_decisions(self._file.name, key.operation_id, about[0] if about else None)
+        return stored, decisions, answer.reading(now)
 
     def _own_key(self) -> int:
         try:

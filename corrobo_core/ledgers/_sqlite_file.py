@@ -24,7 +24,7 @@ from corrobo_core.errors import (
 from corrobo_core.ledgers._owner_file import network_filesystem
 from corrobo_core.ledgers._shared import migrations
 
-__all__ = ["SqliteFile", "Synchronous", "clock"]
+__all__ = ["SqliteFile", "Synchronous", "as_stored", "clock"]
 
 T = TypeVar("T")
 
@@ -51,7 +51,12 @@ _PASSING = frozenset(
 
 def clock() -> str:
     """The ledger's clock: this host's wall clock, ISO 8601 in UTC; all processes of one file read the same."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return as_stored(datetime.now(UTC))
+
+
+def as_stored(time: datetime) -> str:
+    """A time as the ledger's clock writes it, so that texts compare like times."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +25,11 @@ from corrobo_core import (
     InvestigateError,
     MemoryLedger,
     Observation,
+    PostgresLedger,
     ReplanError,
     ReviewDesk,
     ReviewError,
+    SqliteLedger,
     Verdict,
     effect,
 )
@@ -35,39 +39,74 @@ from corrobo_core.ledgers.ports import Ledger
 class Clock:
     """The ledger's clock, moved by hand."""
 
+    unit = timedelta(seconds=1)
+
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
         return self.now
 
-    def advance(self, **by: float) -> None:
-        self.now += timedelta(**by)
+    def units(self, count: float) -> timedelta:
+        return count * self.unit
+
+    def advance(self, count: float) -> None:
+        self.now += self.units(count)
+
+
+class RealClock(Clock):
+    """This host's clock, and really waiting, with shorter units."""
+
+    unit = timedelta(milliseconds=25)
+
+    @property
+    def now(self) -> datetime:  # type: ignore[override]
+        return datetime.now(UTC)
+
+    def __init__(self) -> None:
+        pass
+
+    def advance(self, count: float) -> None:
+        time.sleep(self.units(count).total_seconds())
 
 
 class World:
     """The outside system, and what goes wrong there."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
         self.effects: list[str] = []
         self.lost = False
         self.reads_fail = False
         self.drops_requests = False
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def clock(kind: str) -> Clock:
+    return Clock() if kind == "memory" else RealClock()
 
 
 @pytest.fixture
-def ledger(clock: Clock) -> Ledger:
-    return MemoryLedger(clock=clock)
+def world(clock: Clock) -> World:
+    return World(clock)
+
+
+@pytest.fixture
+def ledger(kind: str, clock: Clock, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ledger]:
+    if kind == "memory":
+        yield MemoryLedger(clock=clock)
+        return
+    database: str = request.getfixturevalue("postgres_dsn") if kind == "postgres" else str(tmp_path / "effects.db")
+    made = SqliteLedger(database) if kind == "sqlite" else PostgresLedger(database)
+    with made as ledger:
+        ledger.migrate()
+        yield ledger
 
 
 def refund_effect(
@@ -77,7 +116,7 @@ def refund_effect(
     revalidate: Callable[[Attempt], Check] | None = None,
     **declared: Any,
 ) -> Effect[..., str]:
-    declared.setdefault("in_flight_window", timedelta(seconds=10))
+    declared.setdefault("in_flight_window", world.clock.units(10))
 
     @effect("tests/refund", identity=lambda refund_id, **_: refund_id, **declared)
     def refund(attempt: Attempt, refund_id: str, amount: int = 5) -> str:
@@ -158,13 +197,13 @@ def test_r8_a_rejection_closes_without_ever_executing(ledger: Ledger, world: Wor
 
 @pytest.mark.parametrize("limit", ["expires_at", "max_approval_age"])
 def test_r5_a_lapsed_approval_goes_back_to_review(ledger: Ledger, world: World, clock: Clock, limit: str) -> None:
-    declared: dict[str, Any] = {"max_approval_age": timedelta(minutes=5)} if limit == "max_approval_age" else {}
+    declared: dict[str, Any] = {"max_approval_age": clock.units(20)} if limit == "max_approval_age" else {}
     refund = refund_effect(world, authorize=needs_review, **declared)
     EffectRunner(ledger).run(refund, "rf_1")
     first = token_of(ledger)
-    expires = clock.now + timedelta(minutes=5) if limit == "expires_at" else None
+    expires = clock.now + clock.units(20) if limit == "expires_at" else None
     ReviewDesk(ledger).approved("rf_1", token=first, reviewer="ann", expires_at=expires)
-    clock.advance(minutes=5)
+    clock.advance(20)
 
     lapsed = EffectRunner(ledger).run(refund, "rf_1")
     assert (lapsed.disposition, lapsed.reason) == (Disposition.REVIEW, "APPROVAL_LAPSED")
@@ -179,13 +218,13 @@ def test_r5_expiry_is_tested_at_the_reading_the_attempt_starts_with(
     ledger: Ledger, world: World, clock: Clock
 ) -> None:
     def slow(attempt: Attempt) -> Check:
-        clock.advance(minutes=6)  # the approval lapses while revalidate looks
+        clock.advance(25)  # the approval lapses while revalidate looks
         return Check.proceed()
 
     refund = refund_effect(world, authorize=needs_review, revalidate=slow)
     EffectRunner(ledger).run(refund, "rf_1")
     ReviewDesk(ledger).approved(
-        "rf_1", token=token_of(ledger), reviewer="ann", expires_at=clock.now + timedelta(minutes=5)
+        "rf_1", token=token_of(ledger), reviewer="ann", expires_at=clock.now + clock.units(20)
     )
     result = EffectRunner(ledger).run(refund, "rf_1")
     assert (result.disposition, result.reason) == (Disposition.REVIEW, "APPROVAL_LAPSED")
@@ -204,7 +243,7 @@ def test_r6_after_an_approval_an_earlier_attempt_is_observed_before_anything_exe
     refund = refund_effect(world, revalidate=second_needs_review)
     world.drops_requests = True
     EffectRunner(ledger).run(refund, "rf_1")
-    clock.advance(seconds=11)
+    clock.advance(11)
     assert EffectRunner(ledger).run(refund, "rf_1").disposition is Disposition.REVIEW
     ReviewDesk(ledger).approved("rf_1", token=token_of(ledger), reviewer="ann")
     world.effects.append("rf_1")  # somebody else made it meanwhile, or it landed after all
@@ -284,7 +323,7 @@ def test_r8_an_attested_not_applied_allows_one_more_attempt_and_reads_first(
     if "max_attempts" in declared:  # a declared window is waited out all the same
         assert EffectRunner(ledger).run(refund, "rf_1").reason == "SETTLING"
         assert world.effects == []
-        clock.advance(seconds=11)
+        clock.advance(11)
     assert EffectRunner(ledger).run(refund, "rf_1").unwrap() == "rf_1"
     assert world.effects == ["rf_1"]
 
@@ -323,7 +362,7 @@ def test_r4_each_refusal_has_its_code_and_records_nothing(ledger: Ledger, world:
     refund = refund_effect(world, authorize=needs_review)
     EffectRunner(ledger).run(refund, "rf_1")
     desk, token = ReviewDesk(ledger), token_of(ledger)
-    past = clock.now - timedelta(seconds=1)
+    past = clock.now - timedelta(hours=1)
 
     assert refused(lambda: desk.approved("rf_2", token=token, reviewer="ann")) == "NOT_AWAITING_DECISION"
     assert refused(lambda: desk.approved("rf_1", token="other", reviewer="ann")) == "STALE_TOKEN"

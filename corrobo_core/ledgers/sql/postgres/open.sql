@@ -21,5 +21,8 @@ put as (
 select clock_timestamp(), pg_is_in_recovery(), here.own_lock, here.durable,
        case when r.owner <> $6::bigint then not pg_try_advisory_xact_lock_shared(r.owner) end,
        r.version, r.owner, r.nonce, r.started, r.abandoned, r.type, r.fp,
-       case when r.nonce <> $7::text then r.intent end, case when r.nonce <> $7::text then r.doc end
+       case when r.nonce <> $7::text then r.intent end, case when r.nonce <> $7::text then r.doc end,
+       case when r.nonce <> $7::text and r.doc ->> 'episodes' is not null then (
+         select json_agg(d.doc order by d.seq) from {schema}.decision d where d.ns = $1::text and d.id = $2::text
+       ) end
 from here left join (select * from put union all select * from seen) r on true
