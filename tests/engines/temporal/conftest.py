@@ -44,13 +44,8 @@ class Engine:
     async def serve(self, *activities: Callable[..., Any], **options: Any) -> Worker:
         """Start an activity worker in this process."""
         threads = self._stack.enter_context(ThreadPoolExecutor(8))
-        worker = Worker(
-            self.client,
-            task_queue=self.activities,
-            activities=activities,
-            activity_executor=threads,
-            **options,
-        )
+        options = {"task_queue": self.activities, **options}
+        worker = Worker(self.client, activities=activities, activity_executor=threads, **options)
         return await self.enter(worker)
 
     def call(self, activity: str, *args: Any, **options: Any) -> Call:

@@ -50,10 +50,10 @@ class SlowToRecord(MemoryLedger):
 async def test_cancelled_in_mid_write_the_attempt_is_ambiguous_and_the_next_call_observes(
     engine: Engine, http_ledger: HttpLedger
 ) -> None:
-    http_ledger.fail_next(slow_answer(3.0))
+    http_ledger.fail_next(slow_answer(8.0))
     ledger = SlowToRecord()
     await engine.serve(effect_activity(credit_async, ledger))
-    handle = await engine.start_call("credit_async", "rf_1", heartbeat=0.3)
+    handle = await engine.start_call("credit_async", "rf_1")
     await asyncio.to_thread(http_ledger.wait_for_count, 1, "rf_1")
     await handle.cancel()
     with pytest.raises(WorkflowFailureError) as caught:
@@ -70,9 +70,9 @@ async def test_cancelled_in_mid_write_the_attempt_is_ambiguous_and_the_next_call
 async def test_cancelled_while_an_async_pass_records_it_finishes_recording(
     engine: Engine, http_ledger: HttpLedger
 ) -> None:
-    ledger = SlowToRecord(pause=1.5)
+    ledger = SlowToRecord(pause=4.0)
     await engine.serve(effect_activity(credit_async, ledger))
-    handle = await engine.start_call("credit_async", "rf_1", heartbeat=0.3)
+    handle = await engine.start_call("credit_async", "rf_1")
     await ledger.until_recording()
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
@@ -85,7 +85,7 @@ async def test_cancelled_while_an_async_pass_records_it_finishes_recording(
 async def test_cancelled_while_a_sync_pass_records_it_finishes_recording(
     engine: Engine, http_ledger: HttpLedger, protected: bool
 ) -> None:
-    ledger = SlowToRecord(pause=2.0)
+    ledger = SlowToRecord(pause=4.0)
 
     made = effect_activity(credit, ledger)
 
@@ -95,7 +95,7 @@ async def test_cancelled_while_a_sync_pass_records_it_finishes_recording(
         return made(reference)
 
     await engine.serve(made if protected else unprotected)
-    handle = await engine.start_call("credit", "rf_1", heartbeat=0.3)
+    handle = await engine.start_call("credit", "rf_1")
     await ledger.until_recording()
     await handle.cancel()
     outcome = await asyncio.gather(handle.result(), return_exceptions=True)

@@ -4,13 +4,13 @@ from corrobo_core import MemoryLedger
 from corrobo_temporal import effect_activity
 from examples.http_ledger import Fault, HttpLedger, lands_late
 from tests.engines.temporal.conftest import Engine
-from tests.engines.temporal.effects import credit
+from tests.engines.temporal.effects import credit, soon
 
 
 async def test_a_pass_that_may_come_back_is_retried_by_the_server(engine: Engine, http_ledger: HttpLedger) -> None:
     http_ledger.fail_next(lands_late(0.3))
-    await engine.serve(effect_activity(credit, MemoryLedger()))
-    ended = await engine.end_of("credit", "rf_1")
+    await engine.serve(effect_activity(soon, MemoryLedger()))
+    ended = await engine.end_of("soon", "rf_1")
     assert ended.result["reference"] == "rf_1"
     assert http_ledger.count("rf_1") == 1
 
@@ -39,8 +39,8 @@ async def test_a_schedule_to_close_end_before_the_next_pass_keeps_its_cause(
 async def test_a_schedule_to_close_end_in_a_later_pass_keeps_the_last_failure(
     engine: Engine, http_ledger: HttpLedger
 ) -> None:
-    http_ledger.fail_next(lands_late(0.3), Fault(on="read"), Fault(on="read", delay_answer=2.0))
-    await engine.serve(effect_activity(credit, MemoryLedger()))
-    ended = await engine.end_of("credit", "rf_1", schedule_to_close=1.6)
+    http_ledger.fail_next(lands_late(0.3), Fault(on="read"), Fault(on="read", delay_answer=4.0))
+    await engine.serve(effect_activity(soon, MemoryLedger()))
+    ended = await engine.end_of("soon", "rf_1", schedule_to_close=3.0)
     assert ended.shape == ["ActivityError", "TimeoutError SCHEDULE_TO_CLOSE", "corrobo.NotYet"]
     assert (ended.operation_id, ended.disposition, ended.reason) == ("rf_1", "RETRY", "SETTLING")

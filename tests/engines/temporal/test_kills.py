@@ -21,8 +21,8 @@ async def _killed(engine: Engine, http_ledger: HttpLedger, activity: str, when: 
     [
         ("credit", "after_commit", 1),
         ("credit_async", "after_commit", 1),
-        ("credit", "before_commit", 1),
-        ("credit_async", "before_commit", 1),
+        ("soon", "before_commit", 1),
+        ("soon_async", "before_commit", 1),
         ("naive", "after_commit", 2),
         ("naive_async", "after_commit", 2),
     ],

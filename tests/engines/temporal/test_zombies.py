@@ -12,30 +12,12 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetActivityRequest, ResetWorkflowExecutionRequest
 from temporalio.client import WorkflowHandle
 
-from corrobo_core import Attempt, Effect, MemoryLedger, Observation, Verdict, effect
+from corrobo_core import Attempt, MemoryLedger, effect
 from corrobo_core.commands import Open
 from corrobo_temporal import effect_activity
 from examples.http_ledger import Credit, HttpLedger, lands_late, slow_answer, slow_commit
 from tests.engines.temporal.conftest import Engine
-from tests.engines.temporal.effects import POLL, credit, credit_async, naive, naive_async
-
-
-def with_hooks(effect: Effect[[str], Credit], ledger: HttpLedger) -> Effect[[str], Credit]:
-    """The same hooks as `credit`."""
-
-    @effect.observe
-    def seen(attempt: Attempt) -> Observation[list[Credit]]:
-        found = ledger.credits("alice", attempt.operation_id)
-        return Observation.of(found, source="ledger.credits", proves_absence=True)
-
-    @seen.reconcile
-    def judge(attempt: Attempt, found: list[Credit]) -> Verdict[Credit]:
-        if not found:
-            return Verdict.not_applied("NO_CREDIT")
-        return Verdict.applied("CREDITED", effect=found[0])
-
-    return effect
-
+from tests.engines.temporal.effects import POLL, credit, credit_async, naive, naive_async, soon, with_hooks
 
 # -- start-to-close passes, the first body goes on -----------------------------------------------------------
 
@@ -74,7 +56,7 @@ async def test_a02_a_late_end_is_kept_as_evidence_and_overwrites_nothing(
         poll=POLL,
     )
     http_ledger.fail_next(slow_answer(1.2))
-    await engine.serve(effect_activity(with_hooks(decorate(send), http_ledger), ledger))
+    await engine.serve(effect_activity(with_hooks(decorate(send)), ledger))
     handle = await engine.start_call("send", "rf_1", start_to_close=0.2, heartbeat=None)
     result = await handle.result()
     assert not ended.is_set()  # the retry has looked and completed while the first body still runs
@@ -110,7 +92,7 @@ class CountedPasses(MemoryLedger):
 async def test_a01_a_body_in_a_subprocess_that_misses_its_heartbeats(
     engine: Engine, http_ledger: HttpLedger, writes: int
 ) -> None:
-    delays = iter(["1.2", "0", "0"])
+    delays = iter(["2.5", "0", "0"])
     ledger = CountedPasses()
 
     def post() -> None:
@@ -123,7 +105,7 @@ async def test_a01_a_body_in_a_subprocess_that_misses_its_heartbeats(
     @effect(
         "test/subprocess",
         identity=lambda reference: reference,
-        in_flight_window=timedelta(seconds=3),
+        in_flight_window=timedelta(seconds=20),
         execute_timeout=timedelta(milliseconds=200),  # after it, no heartbeats: it does not look alive
         poll=POLL,
     )
@@ -131,9 +113,9 @@ async def test_a01_a_body_in_a_subprocess_that_misses_its_heartbeats(
         post()
         return http_ledger.credits("alice", reference)[0]
 
-    made: Any = effect_activity(with_hooks(send, http_ledger), ledger) if writes == 1 else naively
+    made: Any = effect_activity(with_hooks(send), ledger) if writes == 1 else naively
     await engine.serve(made)
-    handle = await engine.start_call("send", "rf_1", heartbeat=0.5)
+    handle = await engine.start_call("send", "rf_1")
     await handle.result()
     await asyncio.to_thread(http_ledger.wait_for_count, writes, "rf_1")
     assert http_ledger.count("rf_1") == writes
@@ -181,7 +163,7 @@ async def test_activity_reset(engine: Engine, http_ledger: HttpLedger, writes: i
             raise RuntimeError("not there yet")
         return reference
 
-    made: Any = effect_activity(credit, MemoryLedger())
+    made: Any = effect_activity(soon, MemoryLedger(), activity_name="credit")
     await engine.serve(made if writes == 1 else sends_on_attempt_one_only)
     handle = await engine.start_call("credit", "rf_1")
     await _until_retry_is_pending(handle)

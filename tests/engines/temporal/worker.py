@@ -8,14 +8,14 @@ from temporalio.worker import Worker
 
 from corrobo_core import SqliteLedger
 from corrobo_temporal import CorroboPlugin
-from tests.engines.temporal.effects import credit, credit_async, naive, naive_async
+from tests.engines.temporal.effects import ALL, naive, naive_async
 
 
 async def main(address: str, task_queue: str, file: str) -> None:
     client = await Client.connect(address)
     ledger = SqliteLedger(file)
     ledger.migrate()
-    plugin = CorroboPlugin(ledger, effects=[credit, credit_async])
+    plugin = CorroboPlugin(ledger, effects=ALL)
     async with Worker(client, task_queue=task_queue, activities=[naive, naive_async], plugins=[plugin]):
         print("ready", flush=True)
         await asyncio.Event().wait()

@@ -22,12 +22,13 @@ class Call:
     activity: str
     args: list[Any]
     task_queue: str
-    heartbeat: float | None = 0.4
+    heartbeat: float | None = 1.0
     start_to_close: float | None = None
-    schedule_to_close: float = 20.0
+    schedule_to_close: float = 60.0
     maximum_attempts: int = 0
     local: bool = False
     times: int = 1  # how often the workflow calls it, as long as it fails
+    pause: float = 0.0  # before it calls again
 
 
 def seconds(value: float | None) -> timedelta | None:
@@ -71,7 +72,7 @@ class CallActivity:
             try:
                 return await called(call)
             except ActivityError:
-                continue
+                await workflow.sleep(call.pause)
         return await called(call)
 
 
@@ -130,7 +131,7 @@ class Run:
 
     task_queue: str
     reference: str
-    schedule_to_close: float = 20.0
+    schedule_to_close: float = 60.0
     observe_only: bool = False
     stub: bool = False
 
@@ -143,9 +144,9 @@ class RunCredit:
     def __init__(self, order: Run) -> None:
         self.effects = WorkflowEffects(
             schedule_to_close_timeout=timedelta(seconds=order.schedule_to_close),
-            heartbeat_timeout=timedelta(seconds=0.4),
+            heartbeat_timeout=timedelta(seconds=1),
             task_queue=order.task_queue,
-            observe_timeout=timedelta(seconds=5),
+            observe_timeout=timedelta(seconds=20),
         )
 
     @workflow.run
