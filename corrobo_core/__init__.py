@@ -44,6 +44,7 @@ from corrobo_core.runner import AsyncEffectRunner, EffectRunner
 if TYPE_CHECKING:
     from corrobo_core.ledgers.env import from_env
     from corrobo_core.ledgers.postgres import PostgresLedger
+    from corrobo_core.ledgers.roles import Roles
     from corrobo_core.ledgers.sqlite import SqliteLedger
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "RetryPolicy",
     "ReviewDesk",
     "ReviewError",
+    "Roles",
     "SqliteLedger",
     "UsageError",
     "Verdict",
@@ -97,6 +99,7 @@ __all__ = [
 # Drivers are imported by those who use them.
 _LAZY = {
     "PostgresLedger": "corrobo_core.ledgers.postgres",
+    "Roles": "corrobo_core.ledgers.roles",
     "SqliteLedger": "corrobo_core.ledgers.sqlite",
     "from_env": "corrobo_core.ledgers.env",
 }

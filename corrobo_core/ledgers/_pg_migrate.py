@@ -14,7 +14,9 @@ from psycopg import sql
 from corrobo_core.errors import LedgerError, LedgerTooNewError
 from corrobo_core.ledgers._pg_address import Address
 from corrobo_core.ledgers._pg_errors import Again, Patience, refusal
+from corrobo_core.ledgers._pg_roles import grant
 from corrobo_core.ledgers._shared import Migration, migrations
+from corrobo_core.ledgers.roles import Roles
 
 __all__ = ["migrate"]
 
@@ -23,13 +25,14 @@ _CLASS = 0x636F7262  # of the advisory lock that migrations take; owners use the
 _ALREADY_THERE = frozenset({"23505", "42P06", "42P07", "42710"})
 
 
-def migrate(address: Address, schema: str, bound: timedelta) -> None:
+def migrate(address: Address, schema: str, bound: timedelta, roles: Roles | None = None) -> None:
     """Apply the missing steps, all in one transaction.
 
     Args:
         address: of a role that may create tables; poolers are fine.
         schema: is made where it is missing.
         bound: how long other migrations and an unreachable server are waited for.
+        roles: what they may do is granted in the same transaction.
 
     Raises:
         LedgerUnavailable: no answer in time. Retryable.
@@ -39,13 +42,13 @@ def migrate(address: Address, schema: str, bound: timedelta) -> None:
     patience = Patience(address.place, bound)
     while True:
         try:
-            return _connected(address, schema, bound)
+            return _connected(address, schema, bound, roles)
         except Again as failure:
             pause = patience.pause(failure)
         time.sleep(pause)
 
 
-def _connected(address: Address, schema: str, bound: timedelta) -> None:
+def _connected(address: Address, schema: str, bound: timedelta, roles: Roles | None) -> None:
     session = address.connect()
     try:
         if session.execute("select pg_is_in_recovery()").fetchone() == (True,):
@@ -55,6 +58,8 @@ def _connected(address: Address, schema: str, bound: timedelta) -> None:
         session.read_only = False
         with session.transaction():
             _migrate(session, address, schema, bound)
+            if roles is not None:
+                grant(session, address, schema, roles)
     except psycopg.Error as error:
         raise _named(error, address, schema) from None
     finally:

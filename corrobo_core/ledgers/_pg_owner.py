@@ -17,6 +17,7 @@ from psycopg import sql
 from corrobo_core.errors import LedgerTooNewError, OwnerConnectionError
 from corrobo_core.ledgers._pg_address import Address
 from corrobo_core.ledgers._pg_errors import Lost, refusal
+from corrobo_core.ledgers._pg_roles import check_login
 from corrobo_core.ledgers._pg_wire import leave_to_parent
 from corrobo_core.ledgers._shared import migrations, new_owner_key
 
@@ -115,7 +116,9 @@ class Owner:
             )
         if standby:
             raise self._address.place.standby()
-        return check_version(session, self._address, self._schema)
+        ledger_id = check_version(session, self._address, self._schema)
+        check_login(session, self._address, self._schema)
+        return ledger_id
 
     def _locked(self, session: psycopg.Connection[Any]) -> int:
         session.execute(

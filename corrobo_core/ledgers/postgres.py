@@ -25,6 +25,7 @@ from corrobo_core.ledgers._pg_pool import AsyncPool
 from corrobo_core.ledgers._pg_process import Process
 from corrobo_core.ledgers._pg_statements import Query, Statements
 from corrobo_core.ledgers._shared import LedgerBase, in_own_thread
+from corrobo_core.ledgers.roles import Roles
 from corrobo_core.records import OperationKey
 
 __all__ = ["PostgresLedger"]
@@ -93,11 +94,15 @@ class PostgresLedger(LedgerBase):
 
     # -- schema -------------------------------------------------------------------------------------------------
 
-    def migrate(self) -> None:
+    def migrate(self, *, roles: Roles | None = None) -> None:
         """Make the schema and its tables, or bring them to this release. Does nothing where nothing is missing.
 
         Many processes may call it at once, also on an empty database and through a pooler. The role must be allowed
         to create the schema, or to create tables in it.
+
+        Args:
+            roles: grants the runner's and the reviewer's role what they need and no more; from then on a login that
+                owns the tables is refused (R1). Without, one login does everything.
 
         Raises:
             LedgerUnavailable: the server did not answer, or another migration took too long. Retryable.
@@ -106,11 +111,11 @@ class PostgresLedger(LedgerBase):
 
         Source: semantics C12.
         """
-        migrate(self._address, self._schema, self._bound)
+        migrate(self._address, self._schema, self._bound, roles)
 
-    async def migrate_async(self) -> None:
+    async def migrate_async(self, *, roles: Roles | None = None) -> None:
         """`migrate`, without stopping the event loop."""
-        await asyncio.to_thread(self.migrate)
+        await asyncio.to_thread(self.migrate, roles=roles)
 
     # -- commands -----------------------------------------------------------------------------------------------
 
