@@ -175,13 +175,12 @@ def test_r1_a_decision_that_races_a_new_episode_is_refused_as_stale(logins: Logi
             "update corrobo.operation set version = version + 1,"
             " doc = jsonb_set(doc::jsonb, '{episode,token}', '\"newer\"')::json where id = 'rf_1'"
         )
-        with PostgresLedger(logins.reviewer) as ledger:
-            with ThreadPoolExecutor(1) as thread:
-                deciding = thread.submit(ReviewDesk(ledger).approved, "rf_1", token=token, reviewer="ann")
-                with pytest.raises(TimeoutError):
-                    deciding.result(timeout=0.3)  # it waits for the row
-                runner.commit()
-                with pytest.raises(DecisionRefused) as refused:
-                    deciding.result(timeout=10)
+        with PostgresLedger(logins.reviewer) as ledger, ThreadPoolExecutor(1) as thread:
+            deciding = thread.submit(ReviewDesk(ledger).approved, "rf_1", token=token, reviewer="ann")
+            with pytest.raises(TimeoutError):
+                deciding.result(timeout=0.3)  # it waits for the row
+            runner.commit()
+            with pytest.raises(DecisionRefused) as refused:
+                deciding.result(timeout=10)
     assert refused.value.code == "STALE_TOKEN"
     assert decisions(logins) == []
