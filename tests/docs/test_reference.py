@@ -94,18 +94,12 @@ def test_every_rule_that_is_cited_exists() -> None:
 
 # Sentences about what is not there yet, and how to tell that it is.
 NOT_YET: dict[str, Callable[[], bool]] = {
-    "Decisions are kept by `MemoryLedger` only": lambda: "Decide" in source("ledgers/_sqlite_commands.py"),
-    "There are no database roles yet": lambda: "roles" in signature(corrobo_core.PostgresLedger.migrate).parameters,
     "There are no gates on Temporal": lambda: hasattr(corrobo_temporal, "CallbackGates"),
     "none on DBOS yet": lambda: hasattr(corrobo_dbos, "DbosGates"),
     "Effects do not open gates by themselves yet": lambda: (
         "gates" in signature(corrobo_temporal.WorkflowEffects).parameters
     ),
 }
-
-
-def source(path: str) -> str:
-    return (ROOT / "corrobo_core" / path).read_text()
 
 
 @pytest.mark.parametrize("sentence", NOT_YET)
@@ -206,7 +200,8 @@ def test_every_column_is_described(dialect: str) -> None:
         ):
             columns = re.findall(r"^  (?!primary |unique |check |foreign )(\w+) ", body, re.MULTILINE)
             created.setdefault(name, set()).update(columns)
-        assert "alter table" not in step.sql, "teach this test about added columns"
+        for name, column in re.findall(r"alter table (?:\{schema\}\.|corrobo_)(\w+) add column (\w+) ", step.sql):
+            created[name].add(column)
     assert len(created) >= 3
     for name, real in created.items():
         shown = described(f"### {name}")
