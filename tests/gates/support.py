@@ -61,6 +61,7 @@ class Turned:
         self.commands: list[LedgerCommand[Any]] = []
         self.fail: Callable[[int], str | None] = lambda number: None
         self.after_read: Callable[[], None] = lambda: None
+        self._clock: Clock | None = None
 
     @property
     def namespace(self) -> str:
@@ -72,6 +73,10 @@ class Turned:
 
     def turn(self, by: timedelta) -> None:
         self.ahead += by
+
+    def stand_at(self, clock: Clock) -> None:
+        """Replies tell this clock's time from now on, and ``before`` is judged by it."""
+        self._clock = clock
 
     def perform(self, command: LedgerCommand[Any], /) -> Any:
         how = self._begin(command)
@@ -89,16 +94,21 @@ class Turned:
         return how
 
     def _real(self, command: LedgerCommand[Any]) -> LedgerCommand[Any]:
-        if isinstance(command, AppendGate) and command.before is not None:
-            return replace(command, before=command.before - self.ahead)
-        return command
+        if not isinstance(command, AppendGate) or command.before is None:
+            return command
+        if self._clock is not None:
+            reached = self._clock.now >= command.before
+            return replace(command, before=datetime(2000 if reached else 9000, 1, 1, tzinfo=UTC))
+        return replace(command, before=command.before - self.ahead)
 
     def _end(self, command: LedgerCommand[Any], reply: Any, how: str | None) -> Any:
         if how == "after":
             raise LedgerUnavailable("test", "the reply was lost")
         if isinstance(reply, GateRows):
             self.after_read()
-        return replace(reply, now=reply.now + self.ahead) if isinstance(reply, GateRows | Appended) else reply
+        if not isinstance(reply, GateRows | Appended):
+            return reply
+        return replace(reply, now=reply.now + self.ahead if self._clock is None else self._clock.now)
 
 
 class Blocking:

@@ -114,7 +114,8 @@ def test_A1_the_subject_is_digested_as_other_implementations_do() -> None:
 
 
 @pytest.mark.parametrize("subject", [None, *(replace(SUBJECT, **change) for change in CHANGES)])
-def test_A2_a_missing_or_different_subject_is_refused(client: Gates, subject: ApprovalSubject | None) -> None:
+def test_A2_a_missing_or_different_subject_is_refused(subject: ApprovalSubject | None) -> None:
+    client = GateClient(plan=PLAN)
     with pytest.raises(ApprovalSubjectError) as refused:
         client.post(REQUEST, subject)
     assert refused.value.code == "SUBJECT_MISMATCH"
@@ -184,7 +185,8 @@ def test_L8_a_malformed_subject_or_plan_is_refused(make: Callable[[], object]) -
         (ALLOW, {"n": 2**53}),
     ],
 )
-def test_A3_without_actor_or_action_decision_it_is_invalid(client: Gates, response: Any, actor: Any) -> None:
+def test_A3_without_actor_or_action_decision_it_is_invalid(response: Any, actor: Any) -> None:
+    client = GateClient(plan=PLAN)
     client.post(REQUEST, SUBJECT)
     token = claimed(client, request_id=RID)
     refused = client.submit(RID, token, "router-a", DIGEST, response, actor=actor)
