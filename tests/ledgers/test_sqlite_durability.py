@@ -195,14 +195,19 @@ def test_waiting_for_another_writer_is_bounded(impatient: SqliteLedger, sqlite_p
     assert isinstance(impatient.perform(Record(opened)), Written)
 
 
-async def test_waiting_is_bounded_for_many_at_once(impatient: SqliteLedger, sqlite_path: Path) -> None:
-    """Threads of one process stand in one line, and all of them are told."""
-    with locked(sqlite_path):
+def test_waiting_is_bounded_for_many_at_once(impatient: SqliteLedger, sqlite_path: Path) -> None:
+    """Threads of one process stand in one line, and all of them are told in time: not one after the other."""
+
+    def refused() -> bool:
+        with pytest.raises(LedgerUnavailable, match="locked"):
+            impatient.perform(Open(reserving(unsent())))
+        return True
+
+    with locked(sqlite_path), ThreadPoolExecutor(40) as threads:
         begun = time.monotonic()
-        asked = [impatient.perform_async(Open(reserving(unsent()))) for _ in range(4)]
-        replies = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(reply) for reply in replies] == [LedgerUnavailable] * 4
-        assert time.monotonic() - begun < 3
+        asked = [threads.submit(refused) for _ in range(40)]
+        assert all(one.result() for one in asked)
+        assert time.monotonic() - begun < 4
 
 
 def test_readers_wait_for_no_writer(impatient: SqliteLedger, sqlite_path: Path) -> None:
@@ -317,6 +322,14 @@ async def test_closing_gives_back_every_descriptor_and_thread(
     assert _descriptors() == before
     assert threading.active_count() <= threads + 1  # the event loop's own
     assert list(sqlite_path.with_name("effects.db-owners").iterdir()) == []
+
+
+def test_a_connection_in_use_while_the_ledger_closes_is_closed_afterwards(sqlite_ledger: SqliteLedger) -> None:
+    with sqlite_ledger._pool.connection() as connection:
+        sqlite_ledger.close()
+        connection.execute("select 1").fetchall()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("select 1")
 
 
 def test_a_ledger_that_is_forgotten_open_gives_up_its_owner(sqlite_ledger: SqliteLedger, sqlite_path: Path) -> None:

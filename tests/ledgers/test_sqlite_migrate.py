@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -26,9 +28,12 @@ def _naive_migrate(file: SqliteFile) -> None:
     """Looks first, then makes; no transaction around both."""
     with closing(file.open("rwc")) as connection:
         if file.schema(connection) is None:
-            for statement in _sqlite_migrate._statements(migrations("sqlite")[0].sql):
-                connection.execute(statement)
-            connection.execute("insert into corrobo_ledger values (1, 1, hex(randomblob(16)), '')")
+            time.sleep(0.05)  # a context switch
+            steps = migrations("sqlite")
+            for step in steps:
+                for statement in _sqlite_migrate._statements(step.sql):
+                    connection.execute(statement)
+            connection.execute("insert into corrobo_ledger values (1, ?, hex(randomblob(16)), '')", (len(steps),))
 
 
 def _migrate_together(folder: str, rounds: int, barrier: Barrier, naive: bool, said: Any) -> None:
@@ -71,7 +76,25 @@ def test_eight_processes_migrate_an_empty_ledger_at_once(tmp_path: Path) -> None
 
 
 def test_the_naive_twin_of_migrate_fails_at_once(tmp_path: Path) -> None:
-    assert any(len(keys) > 1 for _, keys in _together(tmp_path, 3, naive=True))
+    rounds = _together(tmp_path, 3, naive=True)
+    assert any("already exists" in key for _, keys in rounds for key in keys)
+
+
+def test_migrating_waits_also_for_the_lock_that_sqlite_does_not_wait_for(tmp_path: Path) -> None:
+    """Entering WAL mode needs the file for oneself; the twin, without patience, fails at once."""
+    path = tmp_path / "application.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as writer:
+        writer.execute("begin immediate")
+        begun = time.monotonic()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            _sqlite_migrate._migrate(SqliteFile(path, "FULL", 5))
+        assert time.monotonic() - begun < 2
+        end = threading.Timer(0.2, lambda: writer.execute("commit"))
+        end.start()
+        SqliteLedger(path).migrate()
+        end.join()
+    with SqliteLedger(path) as ledger:
+        assert ledger.perform(Open(unsent())).mine
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no-file", "empty-file"])
@@ -121,10 +144,10 @@ def test_a_schema_of_another_release_is_refused(sqlite_ledger: SqliteLedger, sql
 
 def test_a_failed_step_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "effects.db"
-    (step,) = migrations("sqlite")
-    broken = step._replace(sql=step.sql + "create table corrobo_operation (twice text);")
+    *steps, last = migrations("sqlite")
+    broken = (*steps, last._replace(sql=last.sql + "create table corrobo_operation (twice text);"))
     with monkeypatch.context() as patched:
-        patched.setattr(_sqlite_migrate, "migrations", lambda dialect: (broken,))
+        patched.setattr(_sqlite_migrate, "migrations", lambda dialect: broken)
         with pytest.raises(LedgerError, match="already exists"):
             SqliteLedger(path).migrate()
     with closing(sqlite3.connect(path)) as connection:
