@@ -15,10 +15,10 @@ from tests.support.processes import child
 
 
 async def test_a10_a_naive_timeout_only_stops_the_waiting(http_ledger: HttpLedger, reference: str) -> None:
-    http_ledger.fail_next(slow_commit(0.4))
+    http_ledger.fail_next(slow_commit(0.7))
     client = HttpxCredits(http_ledger)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(client.send_async(reference, 5_000), 0.15)
+        await asyncio.wait_for(client.send_async(reference, 5_000), 0.3)
     await client.send_async(reference, 5_000)  # "it timed out": marked unsent, and sent by hand
     await asyncio.to_thread(http_ledger.wait_for_count, 2, reference)
 
@@ -26,11 +26,11 @@ async def test_a10_a_naive_timeout_only_stops_the_waiting(http_ledger: HttpLedge
 async def test_a10_a_timeout_around_an_effect_is_in_doubt_and_the_retry_completes(
     http_ledger: HttpLedger, any_ledger: AnyLedger, reference: str
 ) -> None:
-    http_ledger.fail_next(slow_commit(0.4))
-    credit = CreditEffect(HttpxCredits(http_ledger), "async", in_flight_window=seconds(1.5))
+    http_ledger.fail_next(slow_commit(0.7))
+    credit = CreditEffect(HttpxCredits(http_ledger), "async", in_flight_window=seconds(1.8))
     async with any_ledger:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(credit.run_async(any_ledger, reference), 0.15)
+            await asyncio.wait_for(credit.run_async(any_ledger, reference), 0.3)
         retried = await credit.run_async(any_ledger, reference)
         assert [attempt.outcome for attempt in retried.attempts] == [Outcome.AMBIGUOUS]
         assert retried.attempts[0].failure is not None

@@ -62,7 +62,13 @@ class HttpxCredits:
 
     def _options(self, timeout: float = 10.0) -> dict[str, Any]:
         headers = {PID_HEADER: str(os.getpid())}
-        return {"timeout": timeout, "headers": headers, "trust_env": False, "verify": False}
+        # Only the answer is waited for so briefly: a busy machine may take longer to connect.
+        return {
+            "timeout": httpx.Timeout(10.0, read=timeout),
+            "headers": headers,
+            "trust_env": False,
+            "verify": False,
+        }
 
     def send(self, reference: str, amount_cents: int) -> Credit:
         """Credit the account. Not idempotent."""
