@@ -292,6 +292,23 @@ class EffectError(CorroboError):
         self.reason, self.explanation = reason, explanation
         self.evidence, self.retry_at, self.token = evidence, retry_at, token
 
+    @property
+    def code(self) -> str:
+        """The reason code; portable serializers keep an attribute of this name."""
+        return self.reason
+
+    @property
+    def data(self) -> dict[str, str | None]:
+        """Which operation this is about, as plain data; portable serializers keep it."""
+        retry_at = self.retry_at.isoformat() if self.retry_at else None
+        return {
+            "operation_type": self.operation_type,
+            "operation_id": self.operation_id,
+            "evidence": self.evidence,
+            "retry_at": retry_at,
+            "token": self.token,
+        }
+
     def __str__(self) -> str:
         when = f"; come back at {self.retry_at.isoformat()}" if self.retry_at else ""
         return (

@@ -26,7 +26,7 @@ from corrobo_core.commands import (
     Saw,
 )
 from corrobo_core.definition import Definition
-from corrobo_core.errors import NotSent, Rejected
+from corrobo_core.errors import IntentError, NotSent, Rejected
 from corrobo_core.frozen import evolve, frozen
 from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, OperationKey, Outcome, Verdict
 from corrobo_core.values import LOST
@@ -124,7 +124,10 @@ class Hooks:
         def call() -> Any:
             if not hook.takes_intent:
                 return hook.fn(attempt, *data)
-            args, kwargs = self._intent(operation)
+            try:
+                args, kwargs = self._intent(operation)
+            except IntentError as error:  # recorded by a release with other types
+                raise NotSent(error) if name == "execute" else error from None
             return hook.fn(attempt, *data, *args, **kwargs)
 
         return HookCall(name, call, hook.is_async, attempt, timeout, answer, failed)

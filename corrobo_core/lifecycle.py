@@ -419,6 +419,7 @@ class _Pass:
         if grant is not None:
             operation = with_attestation(operation, grant, Evidence.NOT_APPLIED)
         open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
+        unanswered = decision.disposition is Disposition.INVESTIGATE  # while it converges, nobody need be called
         retry_now = decision.disposition is Disposition.RETRY and decision.retry_at is None
         settled = evolve(
             operation,
@@ -429,7 +430,7 @@ class _Pass:
             evidence=look.evidence,
             effect=look.stored if look.evidence is Evidence.APPLIED else operation.effect,
             looks=operation.looks + 1 if open_question else 0,
-            looking_since=(operation.looking_since or look.began) if open_question else None,
+            looking_since=(operation.looking_since or look.began) if unanswered else None,
         )
         if decision.disposition is Disposition.INVESTIGATE:
             settled = self._waiting(settled, Disposition.INVESTIGATE, decision.reason.value, "", reading)

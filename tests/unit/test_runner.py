@@ -12,6 +12,7 @@ from corrobo_core import (
     Attempt,
     Check,
     Disposition,
+    Effect,
     EffectRunner,
     MemoryLedger,
     Observation,
@@ -34,6 +35,9 @@ def lost(world: World) -> Callable[[Attempt, str], Any]:
         raise ConnectionResetError("by peer")
 
     return execute
+
+
+ZERO: dict[str, Any] = {"in_flight_window": timedelta(), "key_retention": timedelta.max}
 
 
 # -- one pass, start to end -----------------------------------------------------------------------------------
@@ -325,3 +329,35 @@ def test_I2_later_passes_act_on_the_recorded_intent(ledger: WatchedLedger, clock
     runner.observe(noted, "r1", note="third")
     assert set(notes) == {"first"}
     assert len(notes) == 10
+
+
+def test_l5_an_intent_that_no_longer_loads_is_never_sent_and_says_so() -> None:
+    """A release with other types meets an operation of an older one: its second attempt is NOT_SENT."""
+    sent: list[object] = []
+
+    def release(amount: type[Any]) -> Effect[..., None]:
+        def execute(attempt: Attempt, reference: str, amount: Any) -> None:
+            sent.append(amount)
+            raise TimeoutError
+
+        execute.__annotations__["amount"] = amount
+
+        made = effect("tests/typed", identity=lambda reference, **_: reference, volatile=("amount",), **ZERO)(
+            execute
+        )
+
+        @made.observe
+        def seen(attempt: Attempt) -> Observation[None]:
+            return Observation.of(None, source="world", proves_absence=True)
+
+        @seen.reconcile
+        def judge(attempt: Attempt, data: None) -> Verdict[None]:
+            return Verdict.not_applied("NOTHING")
+
+        return made
+
+    runner = EffectRunner(MemoryLedger())
+    runner.run(release(str), "r", "ten")
+    result = runner.run(release(int), "r", 10)
+    assert [attempt.outcome for attempt in result.attempts] == [Outcome.AMBIGUOUS, Outcome.NOT_SENT]
+    assert sent == ["ten"]
