@@ -46,6 +46,20 @@ def cases_of(file: str) -> set[str]:
     return names
 
 
+def assert_exists(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert (ROOT / file).exists(), test
+    assert name.startswith("test_"), test
+    assert name in cases_of(file), test
+
+
+def test_the_introduction_cites_tests_that_exist() -> None:
+    cited = re.findall(r"`(tests/[^`]+)`", PAGE.partition("\n## ")[0])
+    assert cited
+    for test in cited:
+        assert_exists(test)
+
+
 @pytest.mark.parametrize("row", rows())
 def test_a_row_says_everything_and_cites_tests_that_exist(row: str) -> None:
     cells = rows()[row]
@@ -54,10 +68,7 @@ def test_a_row_says_everything_and_cites_tests_that_exist(row: str) -> None:
     cited = proofs().get(row, [])
     assert cited, f"row {row} cites no test"
     for test in cited:
-        file, _, name = test.partition("::")
-        assert (ROOT / file).exists(), test
-        assert name.startswith("test_"), test
-        assert name in cases_of(file), test
+        assert_exists(test)
 
 
 def test_every_proof_has_a_row_and_every_table_has_the_same_columns() -> None:
