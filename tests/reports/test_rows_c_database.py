@@ -201,8 +201,7 @@ def test_c04_waiting_for_a_connection_ends_with_a_named_error(database: str) -> 
         admin.rollback()
         assert provider.sends == 0
         assert runner.run(do, "another").disposition is Disposition.COMPLETE
-        # One whose reservation came through unnoticed waits for its window; nothing was sent for it.
-        assert runner.run(do, "op 0").reason in (Reason.EFFECT_CONFIRMED, Reason.SETTLING)
+    assert provider.sends == 1
 
 
 # -- C08: a server that ends idle transactions ---------------------------------------------------------------
