@@ -7,7 +7,7 @@ hooks. Once a process has ended, nothing more is done in its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Literal, TypeVar
 
@@ -112,8 +112,17 @@ class Wrapped:
         return self._inner.idempotency_key(key)
 
 
-def credit_effect(scenario: Scenario, outside: Outside, process: Process, window: float) -> Effect[[str], int]:
-    """The effect of a scenario as this process runs it; each of its hooks is a step."""
+class Seat:
+    """The process that runs an effect just now; one effect serves many processes."""
+
+    process: Process
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        return self.process.step(name)
+
+
+def credit_effect(scenario: Scenario, outside: Outside, seat: Seat, window: float) -> Effect[[str], int]:
+    """The effect of a scenario; each of its hooks is a step of the process in the seat."""
     short, long = (Backoff(wait, wait) for wait in (timedelta(seconds=window / 20), timedelta(seconds=window / 2)))
 
     @effect(
@@ -125,17 +134,17 @@ def credit_effect(scenario: Scenario, outside: Outside, process: Process, window
         poll=long,
     )
     def credit(attempt: Attempt, reference: str) -> int:
-        with process.step("execute"):
+        with seat.step("execute"):
             return outside.request(scenario, reference)
 
     @credit.observe
     def see(attempt: Attempt, reference: str) -> Observation[list[str]]:
-        with process.step("observe"):
+        with seat.step("observe"):
             return Observation.of(outside.read(scenario, reference), source="outside", proves_absence=True)
 
     @see.reconcile
     def judge(attempt: Attempt, found: list[str]) -> Verdict[int]:
-        with process.step("reconcile"):
+        with seat.step("reconcile"):
             match found:
                 case []:
                     return Verdict.not_applied("NOTHING")
@@ -147,14 +156,14 @@ def credit_effect(scenario: Scenario, outside: Outside, process: Process, window
                     return Verdict.conflicted("DUPLICATES", f"{len(found)} effects")
 
     if scenario.checks:
-        credit.authorize(_check("authorize", process))
-        credit.revalidate(_check("revalidate", process))
+        credit.authorize(_check("authorize", seat))
+        credit.revalidate(_check("revalidate", seat))
     return credit
 
 
-def _check(name: str, process: Process) -> Callable[[Attempt], Check]:
+def _check(name: str, seat: Seat) -> Callable[[Attempt], Check]:
     def hook(attempt: Attempt) -> Check:
-        with process.step(name):
+        with seat.step(name):
             return Check.proceed()
 
     return hook

@@ -13,7 +13,7 @@ from corrobo_core.decide import TABLE
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_core.records import Evidence, Reason
 from tests.crash.outside import SCENARIOS, Outside, Scenario
-from tests.crash.process import Killed, Process, Side, credit_effect
+from tests.crash.process import Killed, Process, Seat, Side, credit_effect
 from tests.crash.storages import Memory, Storage, opened
 
 SIDES: tuple[Side, Side] = ("before", "after")
@@ -28,31 +28,34 @@ def run_async(ledger: Any, made: Effect[[str], int], reference: str) -> EffectRe
     return asyncio.run(AsyncEffectRunner(ledger).run(made, reference))
 
 
+class Stage:
+    """One scenario on one storage."""
+
+    def __init__(self, storage: Storage, scenario: Scenario) -> None:
+        self.storage, self.scenario = storage, scenario
+        self.outside = Outside(storage.now, storage.window)
+        self.seat = Seat()
+        self.effect = credit_effect(scenario, self.outside, self.seat, storage.window)
+
+
 class Case:
     """One operation: processes make its passes one after the other, and one of them ends at the chosen step.
 
     Args:
+        stage: where.
         at: the step, counted over all passes; 0: none.
+        side: before or after it.
         found_dead_after: how long it takes others to see that it has ended, as a share of the window.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        scenario: Scenario,
-        outside: Outside,
-        at: int,
-        side: Side,
-        found_dead_after: float = 0,
-    ) -> None:
-        self.storage, self.scenario, self.outside = storage, scenario, outside
+    def __init__(self, stage: Stage, at: int, side: Side, found_dead_after: float = 0) -> None:
+        self.stage, self.storage, self.outside = stage, stage.storage, stage.outside
         self.at, self.side, self.found_dead_after = at, side, found_dead_after
-        self.reference = f"{scenario.name} {side} {at}"
+        self.reference = f"{stage.scenario.name} {side} {at}"
         self.steps: list[str] = []
         self.killed = False
         self.result: EffectResult[int] | None = None
-        self.passes = 0
-        self._next = storage.now()
+        self._next = self.storage.now()
         self._unburied: tuple[float, Ledger, Process] | None = None
 
     @property
@@ -69,7 +72,6 @@ class Case:
         self._bury()
         if self.storage.now() < self._next or self.done:
             return
-        self.passes += 1
         if self.killed or not self.at:
             self._one_pass(Process(ledger, done=len(self.steps)), run)
             return
@@ -87,9 +89,9 @@ class Case:
             self.storage.close(mine, process)
 
     def _one_pass(self, process: Process, run: Callable[[Any, Effect[[str], int], str], EffectResult[int]]) -> None:
-        made = credit_effect(self.scenario, self.outside, process, self.storage.window)
+        self.stage.seat.process = process
         try:
-            self.result = run(process.ledger, made, self.reference)
+            self.result = run(process.ledger, self.stage.effect, self.reference)
         finally:
             self.steps += process.steps
         if self.result.disposition is Disposition.COMPLETE:
@@ -106,14 +108,17 @@ class Case:
         """Everything has landed that ever will."""
         assert self.result is not None
         story = f"{self.reference}: {self.steps}"
-        assert self.outside.effects(self.reference) == self.scenario.effects, story
-        assert self.outside.landed(self.reference) == self.scenario.effects, story
-        assert self.result.disposition is self.scenario.disposition, story
-        assert self.result.evidence is (Evidence.APPLIED if self.scenario.effects else Evidence.NOT_APPLIED), story
+        assert self.outside.effects(self.reference) == self.stage.scenario.effects, story
+        assert self.outside.landed(self.reference) == self.stage.scenario.effects, story
+        assert self.result.disposition is self.stage.scenario.disposition, story
+        assert self.result.evidence is (
+            Evidence.APPLIED if self.stage.scenario.effects else Evidence.NOT_APPLIED
+        ), story
 
 
-def play(storage: Storage, cases: list[Case], run: Any = run_sync) -> None:
-    """Make passes until every operation has ended, then wait for whatever may still land."""
+def play(stage: Stage, cases: list[Case], run: Any = run_sync) -> None:
+    """Make passes until every operation has ended, then wait for whatever may still land, and judge."""
+    storage = stage.storage
     gives_up = storage.now() + max(60 * storage.window, 30)
     with opened(storage) as living:
         while not all(case.done for case in cases):
@@ -124,68 +129,61 @@ def play(storage: Storage, cases: list[Case], run: Any = run_sync) -> None:
             due = min((case.due for case in left), default=0.0)
             storage.wait(max(due - storage.now(), storage.window / 25))
         storage.wait(storage.window)
+        stage.seat.process = Process(living)
         for case in cases:
-            made = credit_effect(case.scenario, case.outside, Process(living), storage.window)
-            again = run(living, made, case.reference)
+            case.judge()
+            again = run(living, stage.effect, case.reference)
             assert case.result is not None
             assert (again.disposition, again.effect) == (case.result.disposition, case.result.effect)
 
 
-def steps_of(storage: Storage, scenario: Scenario, outside: Outside) -> list[str]:
+def steps_of(stage: Stage) -> list[str]:
     """The steps of all passes if nothing is disturbed."""
-    case = Case(storage, scenario, outside, at=0, side="before")
-    play(storage, [case])
-    case.judge()
+    case = Case(stage, at=0, side="before")
+    play(stage, [case])
     return case.steps
 
 
-def every_case(storage: Storage, scenario: Scenario, outside: Outside, found_dead_after: float = 0) -> list[Case]:
-    count = len(steps_of(storage, scenario, outside))
-    numbers = range(1, count + 1)
-    return [Case(storage, scenario, outside, at, side, found_dead_after) for at in numbers for side in SIDES]
+def every_case(stage: Stage, found_dead_after: float = 0) -> list[Case]:
+    numbers = range(1, len(steps_of(stage)) + 1)
+    return [Case(stage, at, side, found_dead_after) for at in numbers for side in SIDES]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+
+
+@every_scenario
 def test_a_crash_at_every_step(storage: Storage, scenario: Scenario) -> None:
-    outside = Outside(storage.now, storage.window)
-    cases = every_case(storage, scenario, outside)
-    play(storage, cases)
-    for case in cases:
-        case.judge()
+    stage = Stage(storage, scenario)
+    cases = every_case(stage)
+    play(stage, cases)
     # On real time a busy machine can save a look or two; in memory every one meets its end.
     assert sum(case.killed for case in cases) >= len(cases) * (1 if isinstance(storage, Memory) else 0.8)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@every_scenario
 def test_a_crash_at_every_step_on_an_event_loop(memory_storage: Memory, scenario: Scenario) -> None:
-    outside = Outside(memory_storage.now, memory_storage.window)
-    cases = every_case(memory_storage, scenario, outside)
-    play(memory_storage, cases, run_async)
-    for case in cases:
-        case.judge()
+    stage = Stage(memory_storage, scenario)
+    cases = every_case(stage)
+    play(stage, cases, run_async)
     assert all(case.killed for case in cases)
 
 
-@pytest.mark.parametrize("after", [0.5, 1.5], ids=["within its window", "long after its window"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("after", [0.5, 1.5], ids=["within its window", "after its window"])
+@every_scenario
 def test_C5_a_crash_that_others_notice_late(memory_storage: Memory, scenario: Scenario, after: float) -> None:
-    outside = Outside(memory_storage.now, memory_storage.window)
-    cases = every_case(memory_storage, scenario, outside, after)
-    play(memory_storage, cases)
-    for case in cases:
-        case.judge()
+    stage = Stage(memory_storage, scenario)
+    cases = every_case(stage, after)
+    play(stage, cases)
+    assert all(case.killed for case in cases)
 
 
 def test_the_steps_are_all_that_a_pass_does(memory_storage: Memory) -> None:
-    outside = Outside(memory_storage.now, memory_storage.window)
-    by_name = {scenario.name: scenario for scenario in SCENARIOS}
+    by_name = {scenario.name: Stage(memory_storage, scenario) for scenario in SCENARIOS}
     first = ["Open", "execute", "observe", "reconcile", "Record"]
-    assert steps_of(memory_storage, by_name["first attempt"], outside) == first
-    assert steps_of(memory_storage, by_name["with checks"], outside) == [
-        *("Open", "authorize", "revalidate", "Claim"),
-        *first[1:],
-    ]
-    assert steps_of(memory_storage, by_name["never arrives"], outside) == [
+    assert steps_of(by_name["first attempt"]) == first
+    assert steps_of(by_name["with checks"]) == ["Open", "authorize", "revalidate", "Claim", *first[1:]]
+    assert steps_of(by_name["never arrives"]) == [
         *first,
         *("Open", "observe", "reconcile", "Claim", "execute", "observe", "reconcile", "Record"),
     ]
@@ -201,13 +199,11 @@ def test_without_waiting_for_the_window_there_are_two_effects(
     """The mutant: a table that takes every absence for settled."""
     waits = (Reason.SETTLING, Reason.IN_FLIGHT_NOT_RULED_OUT)
     monkeypatch.setattr(decide, "TABLE", tuple(row for row in TABLE if row.reason not in waits))
-    outside = Outside(memory_storage.now, memory_storage.window)
-    cases = [Case(memory_storage, scenario, outside, at, "after") for at in range(1, 6)]
+    stage = Stage(memory_storage, scenario)
+    cases = [Case(stage, at, "after") for at in range(1, 6)]
     with pytest.raises(AssertionError):
-        play(memory_storage, cases)
-        for case in cases:
-            case.judge()
-    assert max(outside.effects(case.reference) for case in cases) > 1
+        play(stage, cases)
+    assert max(stage.outside.effects(case.reference) for case in cases) > 1
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.effects], ids=lambda scenario: scenario.name)
