@@ -104,11 +104,12 @@ class Turned:
     def _end(self, command: LedgerCommand[Any], reply: Any, how: str | None) -> Any:
         if how == "after":
             raise LedgerUnavailable("test", "the reply was lost")
-        if isinstance(reply, GateRows):
-            self.after_read()
         if not isinstance(reply, GateRows | Appended):
             return reply
-        return replace(reply, now=reply.now + self.ahead if self._clock is None else self._clock.now)
+        told = replace(reply, now=reply.now + self.ahead if self._clock is None else self._clock.now)
+        if isinstance(reply, GateRows):
+            self.after_read()
+        return told
 
 
 class Blocking:
