@@ -54,40 +54,34 @@ class Programs:
         if gate is None:  # no request can have this id
             reply: GateRows = yield from ReadGates(self._namespace, self.stream, "")
             return decide(EMPTY, reply.now).result
+        log = self._known.get(gate) or Log(self._where(gate))
+        nonce, decided = "", None
         for _ in range(_TRIES):
-            log, now = yield from self._log(gate)
+            log, rows, now = yield from self._read_on(gate, log)
+            if decided is not None and any(row.nonce == nonce for row in rows):
+                return decided.result  # it was written, and the reply was lost on its way (C2)
             decided = decide(log.state, now)
             if not decided.events:
                 return decided.result
-            rows, nonce = log.rows_for(decided.events), secrets.token_hex(16)
-            grown = log.grown(decided.events, rows)  # what does not fit is never written
-            append = AppendGate(self._namespace, self.stream, gate, log.revision, nonce, rows, decided.before)
+            new, nonce = log.rows_for(decided.events), secrets.token_hex(16)
+            grown = log.grown(decided.events, new)  # what does not fit is never written
+            append = AppendGate(self._namespace, self.stream, gate, log.revision, nonce, new, decided.before)
             appended: Appended = yield from append
-            if appended.written or (yield from self._was_written(append)):
+            if appended.written:
                 self._know(gate, grown)
                 return decided.result
         raise LedgerUnavailable(f"stream {self.stream!r}", f"gate {gate!r} is too busy: {_TRIES} tries")
 
-    def _log(self, gate: str) -> Program[tuple[Log, datetime]]:
-        """One gate's log, from what is known and what is new."""
-        known = self._known.get(gate)
-        if known is not None and known.revision:
-            reply = yield from self._read(gate, known.revision - 1)
+    def _read_on(self, gate: str, known: Log) -> Program[tuple[Log, tuple[GateRow, ...], datetime]]:
+        """The log now, the rows that were new, and the ledger's clock."""
+        reply: GateRows
+        if known.revision:
+            reply = yield from ReadGates(self._namespace, self.stream, gate, known.revision - 1)
             if reply.rows and known.ends_with(reply.rows[0]):
-                return self._know(gate, known.plus(reply.rows[1:])), reply.now
-            self._known.pop(gate, None)  # a backup was restored
-        reply = yield from self._read(gate, 0)
-        return self._know(gate, Log(self._where(gate)).plus(reply.rows)), reply.now
-
-    def _read(self, gate: str, after: int) -> Program[GateRows]:
-        rows: GateRows = yield from ReadGates(self._namespace, self.stream, gate, after)
-        return rows
-
-    def _was_written(self, append: AppendGate) -> Program[bool]:
-        """Whether an append that found a longer log had made it longer itself: its first reply was lost."""
-        self._known.pop(append.gate, None)
-        reply = yield from self._read(append.gate, append.revision)
-        return bool(reply.rows) and reply.rows[0].nonce == append.nonce
+                return self._know(gate, known.plus(reply.rows[1:])), reply.rows[1:], reply.now
+        # Nothing is known; or what is known is not there any more: a backup was restored.
+        reply = yield from ReadGates(self._namespace, self.stream, gate)
+        return self._know(gate, Log(self._where(gate)).plus(reply.rows)), reply.rows, reply.now
 
     def _know(self, gate: str, log: Log) -> Log:
         if len(self._known) >= _CACHED:
@@ -103,7 +97,8 @@ class Programs:
     def look(self, gate: str | None, on_damage: OnDamage | None = None) -> Program[tuple[GateState, datetime]]:
         """The state of one gate, or of all with the requests in the order of the stream."""
         if gate is not None:
-            log, now = yield from self._log(gate)
+            known = self._known.get(gate) or Log(self._where(gate))
+            log, _, now = yield from self._read_on(gate, known)
             return log.state, now
         reply: GateRows = yield from ReadGates(self._namespace, self.stream)
         return self._whole(reply.rows, on_damage), reply.now
