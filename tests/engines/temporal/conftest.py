@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,11 @@ class Engine:
     async def serve(self, *activities: Callable[..., Any], **options: Any) -> Worker:
         """Start an activity worker in this process."""
         threads = self._stack.enter_context(ThreadPoolExecutor(8))
-        options = {"task_queue": self.activities, **options}
+        options = {
+            "task_queue": self.activities,
+            "max_heartbeat_throttle_interval": timedelta(milliseconds=100),  # room for a busy machine
+            **options,
+        }
         worker = Worker(self.client, activities=activities, activity_executor=threads, **options)
         return await self.enter(worker)
 

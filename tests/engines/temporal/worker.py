@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -16,7 +17,14 @@ async def main(address: str, task_queue: str, file: str) -> None:
     ledger = SqliteLedger(file)
     ledger.migrate()
     plugin = CorroboPlugin(ledger, effects=ALL)
-    async with Worker(client, task_queue=task_queue, activities=[naive, naive_async], plugins=[plugin]):
+    worker = Worker(
+        client,
+        task_queue=task_queue,
+        activities=[naive, naive_async],
+        plugins=[plugin],
+        max_heartbeat_throttle_interval=timedelta(milliseconds=100),  # room for a busy machine
+    )
+    async with worker:
         print("ready", flush=True)
         await asyncio.Event().wait()
 
