@@ -180,8 +180,11 @@ def fingerprint(canonical: str) -> str:
 
 def idempotency_key(ledger_id: str, namespace: str, operation_type: str, operation_id: str) -> str:
     """One stable key for one operation of one ledger, 64 hex digits (I5)."""
-    parts = (ledger_id, namespace, operation_type, operation_id)
-    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8")).hexdigest()
+    whole = (
+        f"{len(ledger_id)}:{ledger_id}{len(namespace)}:{namespace}"
+        f"{len(operation_type)}:{operation_type}{len(operation_id)}:{operation_id}"
+    )
+    return hashlib.sha256(whole.encode("utf-8")).hexdigest()
 
 
 # -- values that came back -----------------------------------------------------------------------------------

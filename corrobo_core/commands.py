@@ -81,6 +81,7 @@ class HookCommand(Command[R]):
     """Answered by the contract; no statement, lock or connection is held meanwhile (C6)."""
 
     __slots__ = ()
+    operation: Operation
 
 
 # -- answers that carry time ---------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from corrobo_core.commands import (
     Observe,
     Raised,
     Reconcile,
-    Revalidate,
     Saw,
 )
 from corrobo_core.definition import Definition
@@ -93,21 +92,18 @@ class Hooks:
     def prepare(self, command: HookCommand[Any]) -> HookCall | Any:
         """The call that answers a command, or at once the answer, where there is nothing to call."""
         began = stopwatch()
-        match command:
-            case Execute(operation, not_after, timeout):
-                if not_after is not None and began > not_after:
-                    return Executed(Outcome.NOT_SENT, began)  # paused since the reservation (L9)
-                return self._call("execute", operation, (), timeout, self._executed, self._execute_failed)
-            case Observe(operation):
-                return self._call("observe", operation, (), None, lambda v: _saw(v, began), self._raised)
-            case Reconcile(operation, observation):
-                data = (observation.data,)
-                return self._call("reconcile", operation, data, None, self._judged, self._raised)
-            case Authorize(operation) | Revalidate(operation):
-                name = "authorize" if isinstance(command, Authorize) else "revalidate"
-                return self._call(name, operation, (), None, _checked, self._raised)
-            case _:
-                raise TypeError(f"no hook command: {type(command).__name__}")
+        operation = command.operation
+        if isinstance(command, Execute):
+            if command.not_after is not None and began > command.not_after:
+                return Executed(Outcome.NOT_SENT, began)  # paused since the reservation (L9)
+            return self._call("execute", operation, (), command.timeout, self._executed, self._execute_failed)
+        if isinstance(command, Observe):
+            return self._call("observe", operation, (), None, lambda saw: _saw(saw, began), self._raised)
+        if isinstance(command, Reconcile):
+            data = (command.observation.data,)
+            return self._call("reconcile", operation, data, None, self._judged, self._raised)
+        name = "authorize" if isinstance(command, Authorize) else "revalidate"
+        return self._call(name, operation, (), None, _checked, self._raised)
 
     def _call(
         self,

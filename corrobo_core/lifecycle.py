@@ -19,6 +19,7 @@ from corrobo_core.commands import (
     Command,
     Execute,
     Holder,
+    Judged,
     KeepLate,
     Load,
     Loaded,
@@ -388,7 +389,7 @@ class _Pass:
         if verdict.evidence is Evidence.NOT_APPLIED and not proof:  # O2
             why = f"{source} found nothing, and could have missed it"
             return _looked(operation, Evidence.UNKNOWN, Reason.ABSENCE_NOT_PROVEN, why, began, source, proof)
-        look = _looked(
+        return _looked(
             operation,
             verdict.evidence,
             Reason.NOT_ESTABLISHED,
@@ -396,9 +397,8 @@ class _Pass:
             began,
             source,
             proof,
-            verdict.code,
+            verdict,
         )
-        return evolve(look, effect=verdict.effect, stored=verdict.stored)
 
     def _settle(self, look: _Look, reading: Reading, *, running: bool) -> tuple[Operation, Safe]:
         """Decide what is safe next, and the operation that says so. Writes nothing."""
@@ -431,11 +431,10 @@ class _Pass:
             effect=look.stored if look.evidence is Evidence.APPLIED else operation.effect,
             looks=operation.looks + 1 if open_question else 0,
             looking_since=(operation.looking_since or look.began) if unanswered else None,
+            episode=operation.episode if unanswered else None,
         )
-        if decision.disposition is Disposition.INVESTIGATE:
+        if unanswered:
             settled = self._waiting(settled, Disposition.INVESTIGATE, decision.reason.value, "", reading)
-        else:
-            settled = evolve(settled, episode=None)
         if settled.closed or retry_now:  # seen, or decided, while its owner still runs: nothing to wait for
             settled = superseded(settled)
         return settled, decision
@@ -500,7 +499,7 @@ def _looked(
     began: datetime,
     source: str,
     proves_absence: bool = False,
-    code: str | None = None,
+    judged: Judged | None = None,
 ) -> _Look:
     record = ObservationRecord(
         began=began,
@@ -508,11 +507,12 @@ def _looked(
         source=source,
         proves_absence=proves_absence,
         evidence=evidence,
-        code=code or reason.value,
+        code=judged.code if judged else reason.value,
         explanation=explanation,
     )
     seen = evolve(operation, history=operation.history.plus(record))
-    return _Look(seen, evidence, reason, explanation, began)
+    effect, stored = (judged.effect, judged.stored) if judged else (None, None)
+    return _Look(seen, evidence, reason, explanation, began, effect, stored)
 
 
 def _in_progress(operation: Operation, reading: Reading) -> Conclusion:

@@ -21,7 +21,6 @@ from corrobo_core.commands import (
     HookCommand,
     LedgerCommand,
     Open,
-    Opened,
     Raised,
     Record,
     Written,
@@ -29,11 +28,10 @@ from corrobo_core.commands import (
 from corrobo_core.contract import BaseEffect, Effect, EffectContract
 from corrobo_core.definition import Definition
 from corrobo_core.errors import ContractError, UsageError
-from corrobo_core.frozen import evolve
 from corrobo_core.hooks import HookCall, Hooks
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_core.lifecycle import Call, Conclusion, Program, observe, run
-from corrobo_core.records import EffectResult, OperationKey, Outcome, Reason
+from corrobo_core.records import Disposition, EffectResult, Operation, OperationKey, Outcome, Reason
 from corrobo_core.values import LOST
 
 __all__ = ["AsyncEffectRunner", "EffectRunner"]
@@ -80,13 +78,11 @@ class _Pass:
 
     def answered(self, command: LedgerCommand[Any], reply: Any) -> None:
         """After its reply: is an attempt of this pass still without a record?"""
-        match command, reply:
-            case Open(), Opened(mine=False):
+        if isinstance(command, Open):
+            if not reply.mine:
                 self._reserved = None
-            case Record(operation), Written() if operation.owner is None:
-                self._reserved = None
-            case _:
-                pass
+        elif isinstance(command, Record) and command.operation.owner is None and isinstance(reply, Written):
+            self._reserved = None
 
     def result(self, end: Conclusion) -> EffectResult[Any]:
         """The public form of a conclusion."""
@@ -102,35 +98,37 @@ class _Pass:
                 retry_at=None,
                 now=end.now,
             )
-        result: EffectResult[Any] = EffectResult(
+        effect, lost = self._effect(end, operation)
+        disposition, reason, explanation = operation.disposition, operation.reason, operation.explanation
+        retry_at = operation.retry_at
+        if end.in_progress_until is not None:
+            disposition, reason, retry_at = None, Reason.IN_PROGRESS.value, end.in_progress_until
+            explanation = "another pass is making an attempt"
+        return EffectResult(
             operation.key.type,
             operation.key.operation_id,
-            disposition=operation.disposition,
+            disposition=disposition,
             evidence=operation.evidence,
-            reason=operation.reason,
-            explanation=operation.explanation,
-            retry_at=operation.retry_at,
+            reason=reason,
+            explanation=explanation,
+            retry_at=retry_at,
             now=end.now,
+            effect=effect,
+            value_lost=lost,
             looking_since=operation.looking_since,
             token=operation.episode.token if operation.episode else None,
             attempts=operation.attempts,
             history=operation.history,
         )
-        if end.in_progress_until is not None:
-            return evolve(
-                result,
-                disposition=None,
-                reason=Reason.IN_PROGRESS.value,
-                explanation="another pass is making an attempt",
-                retry_at=end.in_progress_until,
-            )
+
+    def _effect(self, end: Conclusion, operation: Operation) -> tuple[Any, bool]:
+        """The confirmed effect, and whether its value is lost (T4)."""
         if end.saw_effect:
-            return evolve(result, effect=end.effect)
-        if operation.closed and operation.evidence is not None and operation.disposition == "COMPLETE":
-            effect = self.definition.effect_type.decode(operation.effect)
-            lost = effect is LOST
-            return evolve(result, effect=None if lost else effect, value_lost=lost)
-        return result
+            return end.effect, False
+        if operation.disposition is not Disposition.COMPLETE:
+            return None, False
+        effect = self.definition.effect_type.decode(operation.effect)
+        return (None, True) if effect is LOST else (effect, False)
 
 
 class _Runner:
