@@ -305,3 +305,18 @@ def test_G5_a_client_that_knows_more_than_a_restored_backup_starts_over(
     assert client.claim(RID, "router-c", claim_token="c").ok
     assert client.submit(RID, "c", "router-c", DIGEST, NO).ok
     assert kinds(client, RID) == ["requested", "claimed", "released", "claimed", "submitted"]
+
+
+def test_G5_a_client_notices_that_what_it_knows_was_replaced(file: tuple[Path, StoredGateClient]) -> None:
+    """A backup was restored, and others have gone on from it, as far as this client knew, or farther."""
+    path, client = file
+    shown = client.show(RID)
+    assert shown is not None and shown.answer is not None and shown.answer.response == YES
+    spoil(path, f"delete from corrobo_gate_event {_OF} = 5")
+    spoil(path, f"delete from corrobo_gate_event {_OF} = 4")
+    with SqliteLedger(path) as ledger:
+        other = StoredGateClient(ledger, "run")
+        assert other.submit(RID, claimed(other, "router-c"), "router-c", DIGEST, NO).ok
+    shown = client.show(RID)
+    assert shown is not None and shown.answer is not None
+    assert (shown.answer.response, shown.router_id) == (NO, "router-c")
