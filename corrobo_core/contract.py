@@ -40,6 +40,7 @@ __all__ = [
     "EffectContract",
     "EffectDecorator",
     "Observed",
+    "SyncEffect",
     "effect",
 ]
 
@@ -81,6 +82,10 @@ class BaseEffect(Generic[P, R]):
             ContractError: a hook is missing, or a type cannot be stored. Not retryable.
         """
         raise NotImplementedError
+
+
+class SyncEffect(BaseEffect[P, R]):
+    """An effect without coroutines: what `EffectRunner` takes."""
 
 
 # -- functions -----------------------------------------------------------------------------------------------
@@ -188,7 +193,7 @@ class Observed(Generic[P, D, R]):
         self._add(fn)
 
 
-class Effect(_FunctionEffect[P, R]):
+class Effect(_FunctionEffect[P, R], SyncEffect[P, R]):
     """A synchronous effect. Made by `effect`."""
 
     is_async = False
@@ -434,7 +439,7 @@ class _ContractClass(BaseEffect[[Intent], EffectT], Generic[Intent, Data, Effect
         return fn
 
 
-class EffectContract(_ContractClass[Intent, Data, EffectT]):
+class EffectContract(_ContractClass[Intent, Data, EffectT], SyncEffect[[Intent], EffectT]):
     """An effect as a class, for clients to inject or many hooks; its intent is one value, such as a model.
 
     Set ``type`` and the declarations of `effect` as class attributes, and define the methods. ``authorize``

@@ -49,6 +49,7 @@ JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[st
 
 D = TypeVar("D")
 R = TypeVar("R")
+T = TypeVar("T")  # the classmethods' own: a class that is not specialised has no type to give
 
 
 class Evidence(StrEnum):
@@ -199,8 +200,8 @@ class Observation(Generic[D]):
 
     @classmethod
     def of(
-        cls, data: D, *, source: str, proves_absence: bool, observed_at: datetime | None = None
-    ) -> Observation[D]:
+        cls, data: T, *, source: str, proves_absence: bool, observed_at: datetime | None = None
+    ) -> Observation[T]:
         """Say what was read, where, and whether an empty answer would prove that nothing is there.
 
         Raises:
@@ -214,7 +215,7 @@ class Observation(Generic[D]):
             raise ValueError("Observation proves_absence: must be True or False")
         if observed_at is not None and observed_at.tzinfo is None:
             raise ValueError("Observation observed_at: naive datetime; pass an aware one")
-        return cls(data, source, proves_absence, observed_at)
+        return Observation(data, source, proves_absence, observed_at)
 
 
 @frozen
@@ -234,9 +235,9 @@ class Verdict(Generic[R]):
     effect: R | None = None
 
     @classmethod
-    def applied(cls, code: str, explanation: str = "", *, effect: R) -> Verdict[R]:
+    def applied(cls, code: str, explanation: str = "", *, effect: T) -> Verdict[T]:
         """The intended effect is there, with this value."""
-        return cls(Evidence.APPLIED, code, explanation, effect)
+        return Verdict(Evidence.APPLIED, code, explanation, effect)
 
     @classmethod
     def not_applied(cls, code: str, explanation: str = "") -> Verdict[R]:

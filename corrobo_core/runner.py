@@ -25,7 +25,7 @@ from corrobo_core.commands import (
     Record,
     Written,
 )
-from corrobo_core.contract import BaseEffect, Effect, EffectContract
+from corrobo_core.contract import BaseEffect, SyncEffect
 from corrobo_core.definition import Definition
 from corrobo_core.errors import ContractError, UsageError
 from corrobo_core.hooks import HookCall, Hooks
@@ -165,9 +165,7 @@ class EffectRunner(_Runner):
         observe_now: see `observing_now`.
     """
 
-    def run(
-        self, effect: Effect[P, R] | EffectContract[Any, Any, R], /, *args: P.args, **kwargs: P.kwargs
-    ) -> EffectResult[R]:
+    def run(self, effect: SyncEffect[P, R], /, *args: P.args, **kwargs: P.kwargs) -> EffectResult[R]:
         """Make sure that the effect happens once, as far as this pass can; at most one attempt is made.
 
         Args:
@@ -186,9 +184,7 @@ class EffectRunner(_Runner):
         """
         return self._drive(effect, args, kwargs, run)
 
-    def observe(
-        self, effect: Effect[P, R] | EffectContract[Any, Any, R], /, *args: P.args, **kwargs: P.kwargs
-    ) -> EffectResult[R]:
+    def observe(self, effect: SyncEffect[P, R], /, *args: P.args, **kwargs: P.kwargs) -> EffectResult[R]:
         """Look at the world for this operation, and only look, whatever is found.
 
         Raises:
