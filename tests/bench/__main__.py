@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import core, engines, postgres
+from tests.bench import core, engines, gates, postgres
 from tests.support.postgres import fresh_database, running_postgres
 
 # key -> (what, comparison, bound); no bound: reported only.
@@ -25,6 +25,8 @@ TARGETS: dict[str, tuple[str, str, float]] = {
     "temporal_ratio": ("wall time, effect activity ÷ plain one", "<=", 1.15),
     "dbos_ratio": ("wall time, effect step ÷ plain one, on PostgreSQL", "<=", 1.5),
     "rss_per_1000_in_flight_mb": ("memory of 1,000 effects in flight, MB", "", 0),
+    "gate_claim_submit_ms": ("claim and submit of a stored gate, p50, ms", "", 0),
+    "gate_race_ops": ("claims tried in a second, 32 routers on 1,000 requests", "", 0),
 }
 MEETS: dict[str, Callable[[float, float], bool]] = {
     "==": lambda found, bound: found == bound,
@@ -53,7 +55,8 @@ PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "held": lambda: with_postgres(lambda dsn: asyncio.run(postgres.held_while_hooks_run(dsn))),
     "speed": lambda: with_postgres(lambda dsn: asyncio.run(postgres.speed(dsn))),
     "growth": lambda: with_server(postgres.growth),
-    "temporal": lambda: with_postgres(lambda dsn: asyncio.run(engines.temporal(dsn))),
+    "gates": lambda: with_postgres(gates.stored),
+    "temporal": lambda: with_postgres(engines.temporal),
     "dbos": lambda: with_server(engines.dbos),
 }
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 from statistics import median
 from uuid import uuid4
 
-from dbos import DBOS
 from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.support.dbos import dbos_config, running_dbos
-from tests.support.postgres import fresh_database
-from tests.support.temporal import running_temporal
-
 with workflow.unsafe.imports_passed_through():
+    from dbos import DBOS
+
     from corrobo_core import PostgresLedger
     from corrobo_dbos import effect_step
     from corrobo_temporal import CorroboPlugin, effect_activity
     from tests.bench.effects import empty, waiting
     from tests.bench.measuring import at_once, ratio
+    from tests.support.dbos import dbos_config, running_dbos
+    from tests.support.postgres import fresh_database
+    from tests.support.temporal import running_temporal
 
 
 @workflow.defn
@@ -39,25 +40,29 @@ async def plain(reference: str) -> None:
     """What the effect does, without being one."""
 
 
-async def temporal(dsn: str) -> dict[str, float]:
+def temporal(dsn: str) -> dict[str, float]:
     """100 workflows, 10 at once, in each round."""
     with running_temporal() as address:
-        client = await Client.connect(address, plugins=[CorroboPlugin()])
-        async with PostgresLedger(dsn) as ledger:
-            await ledger.migrate_async()
-            activities = [plain, effect_activity(waiting(0), ledger, activity_name="effect")]
-            async with Worker(client, task_queue="bench", workflows=[OneActivity], activities=activities):
+        return asyncio.run(_temporal(address, dsn))
 
-                async def one(name: str) -> None:
-                    reference = uuid4().hex
-                    await client.execute_workflow(
-                        OneActivity.run, args=[name, reference], id=reference, task_queue="bench"
-                    )
 
-                found = await ratio(
-                    lambda: at_once(10, 100, lambda _: one("plain")),
-                    lambda: at_once(10, 100, lambda _: one("effect")),
+async def _temporal(address: str, dsn: str) -> dict[str, float]:
+    client = await Client.connect(address, plugins=[CorroboPlugin()])
+    async with PostgresLedger(dsn) as ledger:
+        await ledger.migrate_async()
+        activities = [plain, effect_activity(waiting(0), ledger, activity_name="effect")]
+        async with Worker(client, task_queue="bench", workflows=[OneActivity], activities=activities):
+
+            async def one(name: str) -> None:
+                reference = uuid4().hex
+                await client.execute_workflow(
+                    OneActivity.run, args=[name, reference], id=reference, task_queue="bench"
                 )
+
+            found = await ratio(
+                lambda: at_once(10, 100, lambda _: one("plain")),
+                lambda: at_once(10, 100, lambda _: one("effect")),
+            )
     return {"temporal_ratio": found}
 
 
