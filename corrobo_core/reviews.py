@@ -5,9 +5,11 @@ Source: semantics section 8.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corrobo_core.binding import checked_id
 from corrobo_core.canonical import check_intent, safe_text
@@ -28,6 +30,7 @@ from corrobo_core.values import LOST
 
 __all__ = ["AsyncReviewDesk", "DecisionRecorded", "ReviewDesk", "Waiting"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -94,7 +97,7 @@ class _Desk:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
 
-    def _command(
+    def command(
         self,
         operation_id: str,
         kind: DecisionKind,
@@ -106,6 +109,7 @@ class _Desk:
         note: str = "",
         effect: JSON = None,
     ) -> Decide:
+        """The decision as the ledger is asked to record it, checked."""
         checked_id("review", "operation_id", operation_id)
         checked_id("review", "token", token)
         checked_id("review", "reviewer", reviewer)
@@ -126,7 +130,7 @@ class _Desk:
             effect,
         )
 
-    def _attestation(self, effect: object, value: object) -> JSON:
+    def attestation(self, effect: object, value: object) -> JSON:
         """The stored form of an attested value, checked against the effect's return type (R3)."""
         if not isinstance(effect, BaseEffect):
             raise UsageError("applied", f"takes the effect, not a {type(effect).__name__}")
@@ -153,15 +157,129 @@ def _recorded(reply: Decided | NotDecided, operation_id: str) -> DecisionRecorde
     )
 
 
+# -- what can be decided: one function for both desks ---------------------------------------------------------
+
+
+def _approved(
+    desk: _Desk,
+    operation_id: str,
+    *,
+    token: str,
+    reviewer: str,
+    decided_at: datetime | None = None,
+    expires_at: datetime | None = None,
+    intent_fingerprint: str | None = None,
+    note: str = "",
+) -> Decide:
+    """Approve the attempt that the episode asks about.
+
+    Args:
+        desk: this desk.
+        operation_id: the operation.
+        token: the episode's, from `show` or the error that said what waits.
+        reviewer: who decides; not empty.
+        decided_at: aware; the ledger's clock if not given.
+        expires_at: aware; the approval counts no more from then on (R5).
+        intent_fingerprint: what the reviewer was shown; refused if the operation is another (R3).
+        note: for people.
+
+    Raises:
+        DecisionRefused: it does not count; nothing is recorded (R4).
+    """
+    return desk.command(
+        operation_id, DecisionKind.APPROVED, token, reviewer, decided_at, expires_at, intent_fingerprint, note
+    )
+
+
+def _rejected(
+    desk: _Desk,
+    operation_id: str,
+    *,
+    token: str,
+    reviewer: str,
+    decided_at: datetime | None = None,
+    intent_fingerprint: str | None = None,
+    note: str = "",
+) -> Decide:
+    """Close the operation without another attempt (R8). Arguments and errors as for ``approved``."""
+    return desk.command(
+        operation_id, DecisionKind.REJECTED, token, reviewer, decided_at, None, intent_fingerprint, note
+    )
+
+
+def _applied(
+    desk: _Desk,
+    effect: BaseEffect[Any, R],
+    operation_id: str,
+    value: R,
+    *,
+    token: str,
+    reviewer: str,
+    decided_at: datetime | None = None,
+    note: str = "",
+) -> Decide:
+    """Attest that the effect is there, with this value: the operation completes (R8).
+
+    Raises:
+        IntentError: the value is not of the effect's return type. Not retryable.
+        DecisionRefused: it does not count; nothing is recorded (R4).
+    """
+    stored = desk.attestation(effect, value)
+    return desk.command(operation_id, DecisionKind.APPLIED, token, reviewer, decided_at, note=note, effect=stored)
+
+
+def _not_applied(
+    desk: _Desk,
+    operation_id: str,
+    *,
+    token: str,
+    reviewer: str,
+    decided_at: datetime | None = None,
+    note: str = "",
+) -> Decide:
+    """Attest that no attempt so far has had its effect: one more may be made, after one more read (R8).
+
+    Raises:
+        DecisionRefused: it does not count; nothing is recorded (R4).
+    """
+    return desk.command(operation_id, DecisionKind.NOT_APPLIED, token, reviewer, decided_at, note=note)
+
+
+def _revoke(desk: _Desk, operation_id: str, *, token: str, reviewer: str, note: str = "") -> Decide:
+    """Take back an approval that no attempt has used (R3).
+
+    Raises:
+        DecisionRefused: it does not count; nothing is recorded (R4).
+    """
+    return desk.command(operation_id, DecisionKind.REVOKED, token, reviewer, note=note)
+
+
+def _now(build: Callable[Concatenate[_Desk, P], Decide]) -> Callable[Concatenate[ReviewDesk, P], DecisionRecorded]:
+    @wraps(build)
+    def decide(desk: ReviewDesk, /, *args: P.args, **kwargs: P.kwargs) -> DecisionRecorded:
+        command = build(desk, *args, **kwargs)
+        return _recorded(desk.ledger.perform(command), command.operation_id)
+
+    return decide
+
+
+def _async(
+    build: Callable[Concatenate[_Desk, P], Decide],
+) -> Callable[Concatenate[AsyncReviewDesk, P], Coroutine[Any, Any, DecisionRecorded]]:
+    @wraps(build)
+    async def decide(desk: AsyncReviewDesk, /, *args: P.args, **kwargs: P.kwargs) -> DecisionRecorded:
+        command = build(desk, *args, **kwargs)
+        return _recorded(await desk.ledger.perform_async(command), command.operation_id)
+
+    return decide
+
+
 class ReviewDesk(_Desk):
     """Records what people decide about operations that wait for them. It never executes and never observes.
 
     Args:
         ledger: with the reviewer's database role where there are roles (R1). It does not authenticate
             reviewers; it records who the application says they are (R9).
-
-    Every method raises `DecisionRefused` where a decision does not count, and records nothing then (R4).
-    Trying again helps only with another token or decision.
     """
 
     def show(self, operation_id: str) -> Waiting | None:
@@ -169,91 +287,11 @@ class ReviewDesk(_Desk):
         operation = self.ledger.perform(self._load(operation_id)).operation
         return Waiting.of(operation) if operation else None
 
-    def approved(
-        self,
-        operation_id: str,
-        *,
-        token: str,
-        reviewer: str,
-        decided_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        intent_fingerprint: str | None = None,
-        note: str = "",
-    ) -> DecisionRecorded:
-        """Approve the attempt that the episode asks about.
-
-        Args:
-            operation_id: the operation.
-            token: the episode's, from `show` or the error that said what waits.
-            reviewer: who decides; not empty.
-            decided_at: aware; the ledger's clock if not given.
-            expires_at: aware; the approval counts no more from then on (R5).
-            intent_fingerprint: what the reviewer was shown; refused if the operation is another (R3).
-            note: for people.
-        """
-        command = self._command(
-            operation_id,
-            DecisionKind.APPROVED,
-            token,
-            reviewer,
-            decided_at,
-            expires_at,
-            intent_fingerprint,
-            note,
-        )
-        return _recorded(self.ledger.perform(command), operation_id)
-
-    def rejected(
-        self,
-        operation_id: str,
-        *,
-        token: str,
-        reviewer: str,
-        decided_at: datetime | None = None,
-        intent_fingerprint: str | None = None,
-        note: str = "",
-    ) -> DecisionRecorded:
-        """Close the operation without another attempt (R8). Arguments as for `approved`."""
-        command = self._command(
-            operation_id, DecisionKind.REJECTED, token, reviewer, decided_at, None, intent_fingerprint, note
-        )
-        return _recorded(self.ledger.perform(command), operation_id)
-
-    def applied(
-        self,
-        effect: BaseEffect[Any, R],
-        operation_id: str,
-        value: R,
-        *,
-        token: str,
-        reviewer: str,
-        decided_at: datetime | None = None,
-        note: str = "",
-    ) -> DecisionRecorded:
-        """Attest that the effect is there, with this value: the operation completes (R8).
-
-        Raises:
-            IntentError: the value is not of the effect's return type. Not retryable.
-        """
-        stored = self._attestation(effect, value)
-        command = self._command(
-            operation_id, DecisionKind.APPLIED, token, reviewer, decided_at, None, None, note, stored
-        )
-        return _recorded(self.ledger.perform(command), operation_id)
-
-    def not_applied(
-        self, operation_id: str, *, token: str, reviewer: str, decided_at: datetime | None = None, note: str = ""
-    ) -> DecisionRecorded:
-        """Attest that no attempt so far has had its effect: one more may be made, after one more read (R8)."""
-        command = self._command(
-            operation_id, DecisionKind.NOT_APPLIED, token, reviewer, decided_at, None, None, note
-        )
-        return _recorded(self.ledger.perform(command), operation_id)
-
-    def revoke(self, operation_id: str, *, token: str, reviewer: str, note: str = "") -> DecisionRecorded:
-        """Take back an approval that no attempt has used (R3)."""
-        command = self._command(operation_id, DecisionKind.REVOKED, token, reviewer, note=note)
-        return _recorded(self.ledger.perform(command), operation_id)
+    approved = _now(_approved)
+    rejected = _now(_rejected)
+    applied = _now(_applied)
+    not_applied = _now(_not_applied)
+    revoke = _now(_revoke)
 
 
 class AsyncReviewDesk(_Desk):
@@ -264,74 +302,8 @@ class AsyncReviewDesk(_Desk):
         operation = (await self.ledger.perform_async(self._load(operation_id))).operation
         return Waiting.of(operation) if operation else None
 
-    async def approved(
-        self,
-        operation_id: str,
-        *,
-        token: str,
-        reviewer: str,
-        decided_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        intent_fingerprint: str | None = None,
-        note: str = "",
-    ) -> DecisionRecorded:
-        """`ReviewDesk.approved`."""
-        command = self._command(
-            operation_id,
-            DecisionKind.APPROVED,
-            token,
-            reviewer,
-            decided_at,
-            expires_at,
-            intent_fingerprint,
-            note,
-        )
-        return _recorded(await self.ledger.perform_async(command), operation_id)
-
-    async def rejected(
-        self,
-        operation_id: str,
-        *,
-        token: str,
-        reviewer: str,
-        decided_at: datetime | None = None,
-        intent_fingerprint: str | None = None,
-        note: str = "",
-    ) -> DecisionRecorded:
-        """`ReviewDesk.rejected`."""
-        command = self._command(
-            operation_id, DecisionKind.REJECTED, token, reviewer, decided_at, None, intent_fingerprint, note
-        )
-        return _recorded(await self.ledger.perform_async(command), operation_id)
-
-    async def applied(
-        self,
-        effect: BaseEffect[Any, R],
-        operation_id: str,
-        value: R,
-        *,
-        token: str,
-        reviewer: str,
-        decided_at: datetime | None = None,
-        note: str = "",
-    ) -> DecisionRecorded:
-        """`ReviewDesk.applied`."""
-        stored = self._attestation(effect, value)
-        command = self._command(
-            operation_id, DecisionKind.APPLIED, token, reviewer, decided_at, None, None, note, stored
-        )
-        return _recorded(await self.ledger.perform_async(command), operation_id)
-
-    async def not_applied(
-        self, operation_id: str, *, token: str, reviewer: str, decided_at: datetime | None = None, note: str = ""
-    ) -> DecisionRecorded:
-        """`ReviewDesk.not_applied`."""
-        command = self._command(
-            operation_id, DecisionKind.NOT_APPLIED, token, reviewer, decided_at, None, None, note
-        )
-        return _recorded(await self.ledger.perform_async(command), operation_id)
-
-    async def revoke(self, operation_id: str, *, token: str, reviewer: str, note: str = "") -> DecisionRecorded:
-        """`ReviewDesk.revoke`."""
-        command = self._command(operation_id, DecisionKind.REVOKED, token, reviewer, note=note)
-        return _recorded(await self.ledger.perform_async(command), operation_id)
+    approved = _async(_approved)
+    rejected = _async(_rejected)
+    applied = _async(_applied)
+    not_applied = _async(_not_applied)
+    revoke = _async(_revoke)

@@ -11,7 +11,7 @@ from corrobo_core.gates import GateDefinition, GateRequest, StoredGateClient, cr
 from corrobo_core.records import JSON
 
 REQUESTS, ROUTERS = 1_000, 32
-SCHEMA: dict[str, JSON] = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
+SCHEMA: dict[str, JSON] = {"type": "object", "required": ["approved"]}
 
 
 def question(number: int, gate: str) -> GateRequest:
