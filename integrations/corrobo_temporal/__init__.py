@@ -16,11 +16,14 @@ with _workflow.unsafe.imports_passed_through():
         TemporalEffectError,
         disposition_of,
     )
+    from corrobo_temporal.gate_client import GatesUnavailable, TemporalGateClient, WorkflowGone
+    from corrobo_temporal.gates import CallbackGates, GateUnansweredError
     from corrobo_temporal.identity import CorroboInterceptor, stable_identity
     from corrobo_temporal.plugin import CorroboPlugin
     from corrobo_temporal.workflow import WorkflowEffects
 
 __all__ = [
+    "CallbackGates",
     "CorroboInterceptor",
     "CorroboPlugin",
     "EffectInvestigateError",
@@ -29,8 +32,12 @@ __all__ = [
     "EffectReviewError",
     "EffectStatus",
     "EffectValueLostError",
+    "GateUnansweredError",
+    "GatesUnavailable",
     "TemporalEffectError",
+    "TemporalGateClient",
     "WorkflowEffects",
+    "WorkflowGone",
     "adopt_activity",
     "disposition_of",
     "effect_activity",

@@ -16,6 +16,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from examples.http_ledger import HttpLedger
+from tests.engines.temporal.gate_support import Gated
 from tests.engines.temporal.workflows import ALL, Call, CallActivity, DescribeEnd, Ended
 from tests.support.processes import Child, child
 
@@ -92,3 +93,9 @@ async def engine(
 
 def _workflow_worker(engine: Engine, workflows: Sequence[type] = ALL) -> Worker:
     return Worker(engine.client, task_queue=engine.workflows, workflows=workflows)
+
+
+@pytest.fixture
+def gated(temporal_client: Client) -> Gated:
+    """The gates' workflows, on a queue of this test."""
+    return Gated(temporal_client)

@@ -38,7 +38,7 @@ async def test_a_workflow_imports_and_runs_an_effect_in_the_sandbox(
 
 PROGRAM = """
 import builtins, json, os, sys
-import pydantic, temporalio.client, temporalio.contrib.pydantic, temporalio.worker  # theirs, not ours
+import jsonschema, pydantic, temporalio.client, temporalio.contrib.pydantic, temporalio.worker  # theirs, not ours
 seen = []
 real_open = builtins.open
 builtins.open = lambda *args, **kwargs: seen.append(f"open {args[0]}") or real_open(*args, **kwargs)

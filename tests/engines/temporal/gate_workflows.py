@@ -1,0 +1,72 @@
+"""Workflows with gates, run in the default sandbox."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from temporalio import workflow
+
+from corrobo_temporal import CallbackGates, GateUnansweredError
+
+with workflow.unsafe.imports_passed_through():
+    from tests.engines.temporal.questions import release
+
+
+@dataclass
+class Ask:
+    """What `Release` asks, one after the other. Times are in seconds."""
+
+    revisions: list[str]
+    deadline: float | None = None  # one absolute deadline for all of them
+    wait_first: float = 0.0  # before the first question
+    rounds: int = 0  # how often it continues as new, when told to
+    patience: float = 10.0
+    until: str | None = None
+    carried: dict[str, Any] | None = None
+    answers: list[Any] = field(default_factory=list)
+
+
+@workflow.defn
+class Release:
+    """Asks for the approval of each revision, and returns the answers."""
+
+    @workflow.init
+    def __init__(self, order: Ask) -> None:
+        self.gates = CallbackGates(order.carried, patience=timedelta(seconds=order.patience))
+        self.next_run = False
+
+    @workflow.signal
+    def continue_as_new(self) -> None:
+        self.next_run = True
+
+    @workflow.run
+    async def run(self, order: Ask) -> list[Any]:
+        if order.wait_first:
+            await workflow.sleep(order.wait_first)
+        if order.until is None and order.deadline is not None:
+            order.until = (workflow.now() + timedelta(seconds=order.deadline)).isoformat()
+        until = None if order.until is None else datetime.fromisoformat(order.until)
+        while order.revisions:
+            definition = release(order.revisions[0])
+            if order.rounds:
+                posted = self.gates.post(definition, deadline=until)
+                await workflow.wait_condition(lambda: self.next_run or self._ended(posted.request_id))
+                if self.next_run:
+                    await self.gates.close()
+                    order.rounds, order.carried = order.rounds - 1, self.gates.carry()
+                    workflow.continue_as_new(order)
+            try:
+                answer = await self.gates.ask(definition, deadline=until)
+                order.answers.append([answer.router_id, answer.response])
+            except GateUnansweredError as error:
+                order.answers.append(error.kind)
+            order.revisions.pop(0)
+        await self.gates.close()
+        return order.answers
+
+    def _ended(self, request_id: str) -> bool:
+        shown = self.gates.show(request_id)
+        return shown is not None and shown.answer is not None
+
+
+GATED = [Release]
