@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from pydantic import BaseModel
 from temporalio import activity
@@ -14,9 +15,9 @@ from temporalio.converter import DataConverter, DefaultPayloadConverter
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from corrobo_core import MemoryLedger, UsageError
+from corrobo_core import MemoryLedger, PostgresLedger, UsageError
 from corrobo_temporal import CorroboInterceptor, CorroboPlugin
-from examples.http_ledger import HttpLedger
+from examples.http_ledger import HttpLedger, answer_lost
 from tests.engines.temporal.conftest import Engine
 from tests.engines.temporal.effects import credit, credit_async
 from tests.engines.temporal.workflows import ALL, Run, RunCredit
@@ -111,6 +112,26 @@ async def test_given_to_both_it_does_everything_once(
     assert interceptors(client.config(active_config=True)) + interceptors(config) == 1
     names = [fn.__name__ for fn in config["activities"]]
     assert len(names) == 2
+
+
+async def test_it_opens_and_closes_a_postgres_ledger_for_both_kinds(
+    engine: Engine, temporal_address: str, http_ledger: HttpLedger, postgres_dsn: str
+) -> None:
+    http_ledger.fail_next(answer_lost(times=2))
+    ledger = PostgresLedger(postgres_dsn)
+    ledger.migrate()
+    client = await connect(temporal_address)
+    plugin = CorroboPlugin(ledger, effects=[credit, credit_async])
+    async with Worker(client, task_queue=engine.activities, plugins=[plugin]):
+        for name, reference in ("credit", "rf_1"), ("credit_async", "rf_2"):
+            handle = await engine.start_call(name, reference)
+            assert (await handle.result())["reference"] == reference
+    with psycopg.connect(postgres_dsn) as connection:
+        others = connection.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        ).fetchone()
+    assert others == (0,)
+    assert (http_ledger.count("rf_1"), http_ledger.count("rf_2")) == (1, 1)
 
 
 async def test_two_workers_of_one_plugin_open_the_ledger_once(temporal_address: str, engine: Engine) -> None:
