@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import queue
 from abc import ABC
-from typing import Generic, TypeVar
+from collections import deque
+from typing import Generic, NamedTuple, TypeVar
 
 from corrobo_core.ledgers._pg_address import Address
 from corrobo_core.ledgers._pg_errors import Again
@@ -19,6 +20,8 @@ from corrobo_core.ledgers._pg_wire import AsyncWire, SyncWire, Wire
 __all__ = ["AsyncPool", "SyncPool"]
 
 W = TypeVar("W", bound=Wire)
+
+_TICK = 0.1  # seconds
 
 
 class _Pool(ABC, Generic[W]):
@@ -123,8 +126,16 @@ class SyncPool(_Pool[SyncWire]):
             self._permits.put(None)
 
 
+class _Waiter(NamedTuple):
+    permit: asyncio.Future[None]
+    until: float  # loop time
+
+
 class AsyncPool(_Pool[AsyncWire]):
     """For one event loop. Made and used on it.
+
+    One timer watches over all its statements and all that wait for a connection: one for each would cost as much
+    as a statement's other bookkeeping.
 
     Args:
         address: where to connect.
@@ -135,23 +146,54 @@ class AsyncPool(_Pool[AsyncWire]):
         super().__init__(address, size)
         self.loop = asyncio.get_running_loop()
         self.opening = asyncio.Lock()  # one task at a time waits for the owner's lock
-        self._permits = asyncio.Semaphore(size)
+        self._permits = size
+        self._waiting: deque[_Waiter] = deque()
+        self._watching = False
 
     async def take(self, timeout: float) -> AsyncWire:
         """`SyncPool.take`."""
-        if self._permits.locked():
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._permits.acquire()
-            except TimeoutError:
-                raise self._exhausted() from None
+        if not self._watching:
+            self._watch()
+        if self._permits:
+            self._permits -= 1
         else:
-            await self._permits.acquire()
+            await self._permit(timeout)
         try:
             return self._pop() or await self._connect()
         except BaseException:
-            self._permits.release()
+            self._pass_on()
             raise
+
+    async def _permit(self, timeout: float) -> None:
+        permit: asyncio.Future[None] = self.loop.create_future()
+        self._waiting.append(_Waiter(permit, self.loop.time() + timeout))
+        try:
+            await permit
+        except asyncio.CancelledError:
+            if not permit.cancelled():  # it had just been granted
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        """Give a permit to whoever has waited longest."""
+        while self._waiting:
+            permit = self._waiting.popleft().permit
+            if not permit.done():
+                permit.set_result(None)
+                return
+        self._permits += 1
+
+    def _watch(self) -> None:
+        """End what has taken too long; look again soon, while there is anything to watch."""
+        now = self.loop.time()
+        for wire in self._open:
+            wire.expire(now)
+        for permit, until in self._waiting:
+            if now >= until and not permit.done():
+                permit.set_exception(self._exhausted())
+        self._watching = not self._watching or self._permits < self._size
+        if self._watching:
+            self.loop.call_later(_TICK, self._watch)
 
     async def _connect(self) -> AsyncWire:
         wire = AsyncWire(await self._address.connect_async(), self._address.place, self.loop)
@@ -163,4 +205,4 @@ class AsyncPool(_Pool[AsyncWire]):
         try:
             self._put(wire)
         finally:
-            self._permits.release()
+            self._pass_on()

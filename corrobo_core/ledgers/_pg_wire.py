@@ -204,13 +204,17 @@ class AsyncWire(Wire):
         super().__init__(connection, place)
         self._loop = loop
         self._waiting: asyncio.Future[PGresult] | None = None
+        self._until = 0.0  # loop time
         self._writing = False
         loop.add_reader(self._fd, self._on_readable)
 
     async def exchange(self, statement: bytes, values: Columns, timeout: float) -> Reply:
-        """`SyncWire.exchange`. Cancelled, it leaves the connection broken: its reply may still come."""
+        """`SyncWire.exchange`, if somebody calls `expire` now and then.
+
+        Cancelled, it leaves the connection broken: its reply may still come.
+        """
         waiting = self._waiting = self._loop.create_future()
-        timer = self._loop.call_later(timeout, self._fail, "no reply in time")
+        self._until = self._loop.time() + timeout
         try:
             if not self._send(statement, values):
                 self._writing = True
@@ -220,7 +224,6 @@ class AsyncWire(Wire):
             self.broken = True
             raise
         finally:
-            timer.cancel()
             self._waiting = None
         received = stopwatch()
         return Reply(self._row(result), received)
@@ -244,6 +247,15 @@ class AsyncWire(Wire):
         if done:
             self._writing = False
             self._loop.remove_writer(self._fd)
+
+    def expire(self, now: float) -> None:
+        """Give up a reply whose time is over.
+
+        Args:
+            now: of the loop.
+        """
+        if self._waiting is not None and now >= self._until:
+            self._fail("no reply in time")
 
     def _fail(self, why: Lost | str) -> None:
         if self._waiting is not None and not self._waiting.done():
