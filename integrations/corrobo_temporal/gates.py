@@ -22,6 +22,7 @@ from temporalio.exceptions import ApplicationError
 
 from corrobo_core import CorroboError, UsageError
 from corrobo_core.gates import (
+    ActionDecision,
     Answer,
     ApprovalSubject,
     GateConflictError,
@@ -39,6 +40,7 @@ from corrobo_core.gates import (
     event_to_wire,
     fold,
     protocol,
+    resolve_approval,
 )
 from corrobo_core.gates.calls import Calls
 from corrobo_core.gates.decided import Decide
@@ -190,6 +192,14 @@ class CallbackGates:
     def show(self, request_id: str) -> GateView | None:
         """One question as it stands; without tokens."""
         return protocol.view(self._state, request_id, now=workflow.now())
+
+    def resolve_approval(self, definition: GateDefinition, subject: ApprovalSubject) -> ActionDecision:
+        """The recorded decision, if it was made for exactly this; else a ``wait``. Applies nothing (A5)."""
+        return resolve_approval(self._state, _request(definition, subject), subject, self._calls.plan)
+
+    def note(self, message: str, request_id: str, router_id: str, kind: str, reason: str) -> None:
+        """Keep something that was refused elsewhere, for the query that shows refusals."""
+        self._keep(message, request_id, router_id, kind, reason)
 
     @property
     def state(self) -> GateState:
@@ -390,18 +400,24 @@ class CallbackGates:
         return {**_NOTHING_MORE, "ok": False, "kind": kind, "reason": reason}
 
     def _note_refusal(self, message: Message | None, kind: str, reason: str) -> None:
+        if message is None:
+            self._keep(None, None, None, kind, reason)
+        else:
+            self._keep(message.kind, message.request_id, message.router_id or None, kind, reason)
+
+    def _keep(
+        self, message: str | None, request_id: str | None, router_id: str | None, kind: str, reason: str
+    ) -> None:
+        refusal: dict[str, JSON] = {
+            "at": workflow.now().isoformat(),
+            "message": message,
+            "requestId": request_id,
+            "routerId": router_id,
+            "kind": kind,
+            "reason": reason,
+        }
         self._refused += 1
-        self._refusals = self._refusals[-(_KEPT_REFUSALS - 1) :]
-        self._refusals.append(
-            {
-                "at": workflow.now().isoformat(),
-                "message": message.kind if message else None,
-                "requestId": message.request_id if message else None,
-                "routerId": (message.router_id or None) if message else None,
-                "kind": kind,
-                "reason": reason,
-            }
-        )
+        self._refusals = [*self._refusals[-(_KEPT_REFUSALS - 1) :], refusal]
         self._changed()
 
     # -- queries ---------------------------------------------------------------------------------------------

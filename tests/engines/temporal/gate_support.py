@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
+from corrobo_core.gates import ClaimOk, GateView
+from corrobo_temporal import TemporalGateClient, WorkflowGone
 from corrobo_temporal.gate_wire import SIGNAL
 from tests.engines.temporal.gate_workflows import GATED, Ask, Release
 from tests.engines.temporal.questions import asked
+
+YES, NO = {"approved": True}, {"approved": False}
+Handle = WorkflowHandle[Any, Any]
 
 
 class Gated:
@@ -25,23 +33,92 @@ class Gated:
         """A worker, to be run with ``async with``."""
         return Worker(self.client, task_queue=self.queue, workflows=GATED, **options)
 
-    async def start(self, order: Ask, **options: Any) -> WorkflowHandle[Any, Any]:
+    async def start(self, order: Ask, **options: Any) -> Handle:
         """Start a workflow that asks."""
         given = {"id": f"gated-{uuid.uuid4()}", "execution_timeout": timedelta(seconds=60), **options}
         return await self.client.start_workflow(Release.run, order, task_queue=self.queue, **given)
 
+    def gates(self, handle: Handle, **options: Any) -> TemporalGateClient:
+        """A reviewer's client of a workflow."""
+        return TemporalGateClient(self.client, handle.id, **options)
 
-def answer(revision: str, router: str, response: object) -> dict[str, Any]:
-    """The arguments of a signal that claims and submits in one."""
-    message = {
-        "kind": "answer",
-        "requestId": asked(revision).request_id,
-        "routerId": router,
-        "response": response,
-    }
-    return {"signal": SIGNAL, "arg": message}
+    async def reset(self, handle: Handle) -> Handle:
+        """Start the workflow anew from after its first task; signals and updates are applied again."""
+        events = [event async for event in handle.fetch_history_events()]
+        tasks = [e.event_id for e in events if e.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED]
+        reply = await self.client.workflow_service.reset_workflow_execution(
+            ResetWorkflowExecutionRequest(
+                namespace=self.client.namespace,
+                workflow_execution=WorkflowExecution(workflow_id=handle.id),
+                reason="a test",
+                workflow_task_finish_event_id=tasks[0],
+                request_id=str(uuid.uuid4()),
+            )
+        )
+        return self.client.get_workflow_handle(handle.id, run_id=reply.run_id)
 
 
-def of(kind: str, revision: str, **fields: Any) -> Mapping[str, Any]:
-    """The arguments of a signal of another kind."""
-    return {"signal": SIGNAL, "arg": {"kind": kind, "requestId": asked(revision).request_id, **fields}}
+async def claimed(gates: TemporalGateClient, revision: str, router: str = "ada") -> str:
+    """Claim a question, and give the token."""
+    claim = await gates.claim(asked(revision).request_id, router)
+    assert isinstance(claim, ClaimOk), claim
+    return claim.claim_token
+
+
+async def submitted(
+    gates: TemporalGateClient, revision: str, token: str, response: Any = None, **options: Any
+) -> Any:
+    """Submit an answer as ada."""
+    request = asked(revision)
+    return await gates.submit(
+        request.request_id, token, "ada", request.digest, YES if response is None else response, **options
+    )
+
+
+async def opened(gates: TemporalGateClient, revision: str) -> GateView:
+    """The question, as soon as it is there."""
+    while True:
+        view = await gates.show(asked(revision).request_id)
+        if view is not None and not isinstance(view, WorkflowGone):
+            return view
+        await asyncio.sleep(0.05)
+
+
+async def kinds(gates: TemporalGateClient) -> list[str]:
+    """The kinds of all events so far."""
+    history = await gates.history()
+    assert not isinstance(history, WorkflowGone)
+    return [str(event["kind"]).removeprefix("callback-") for event in history]
+
+
+async def refused(gates: TemporalGateClient) -> list[str]:
+    """The kinds of the last refusals."""
+    refusals = await gates.refusals()
+    assert not isinstance(refusals, WorkflowGone)
+    return [refusal["kind"] for refusal in refusals["last"]]
+
+
+def message(kind: str, revision: str, router: str = "ada", **fields: Any) -> dict[str, Any]:
+    """What a plain signal carries."""
+    return {"kind": kind, "requestId": asked(revision).request_id, "routerId": router, **fields}
+
+
+def answer(revision: str, response: Any = None, router: str = "ada") -> dict[str, Any]:
+    """A claim and its submission in one signal."""
+    return message("answer", revision, router, response=YES if response is None else response)
+
+
+__all__ = [
+    "NO",
+    "SIGNAL",
+    "YES",
+    "Ask",
+    "Gated",
+    "answer",
+    "claimed",
+    "kinds",
+    "message",
+    "opened",
+    "refused",
+    "submitted",
+]

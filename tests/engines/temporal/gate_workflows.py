@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -21,6 +22,7 @@ class Ask:
     wait_first: float = 0.0  # before the first question
     rounds: int = 0  # how often it continues as new, when told to
     patience: float = 10.0
+    linger: bool = False  # after the last question, until told to finish
     until: str | None = None
     carried: dict[str, Any] | None = None
     answers: list[Any] = field(default_factory=list)
@@ -33,7 +35,11 @@ class Release:
     @workflow.init
     def __init__(self, order: Ask) -> None:
         self.gates = CallbackGates(order.carried, patience=timedelta(seconds=order.patience))
-        self.next_run = False
+        self.next_run = self.finished = False
+
+    @workflow.signal
+    def finish(self) -> None:
+        self.finished = True
 
     @workflow.signal
     def continue_as_new(self) -> None:
@@ -50,7 +56,7 @@ class Release:
             definition = release(order.revisions[0])
             if order.rounds:
                 posted = self.gates.post(definition, deadline=until)
-                await workflow.wait_condition(lambda: self.next_run or self._ended(posted.request_id))
+                await workflow.wait_condition(partial(self._done, posted.request_id))
                 if self.next_run:
                     await self.gates.close()
                     order.rounds, order.carried = order.rounds - 1, self.gates.carry()
@@ -61,12 +67,14 @@ class Release:
             except GateUnansweredError as error:
                 order.answers.append(error.kind)
             order.revisions.pop(0)
+        if order.linger:
+            await workflow.wait_condition(lambda: self.finished)
         await self.gates.close()
         return order.answers
 
-    def _ended(self, request_id: str) -> bool:
+    def _done(self, request_id: str) -> bool:
         shown = self.gates.show(request_id)
-        return shown is not None and shown.answer is not None
+        return self.next_run or (shown is not None and shown.answer is not None)
 
 
 GATED = [Release]
