@@ -200,7 +200,7 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "field", "problem"), DECLARATIONS, ids=[f"{d}" for d, _, _ in DECLARATIONS])
+@pytest.mark.parametrize(("declared", "field", "problem"), DECLARATIONS, ids=range(len(DECLARATIONS)))
 def test_a_declaration_that_cannot_hold_is_refused_when_decorating(
     world: World, declared: dict[str, Any], field: str, problem: str
 ) -> None:
@@ -405,9 +405,7 @@ def test_a_class_without_one_of_its_methods(run: Run, world: World, method: str)
     assert (caught.value.effect, caught.value.field) == ("world/credit", method)
 
 
-@pytest.mark.parametrize(
-    ("declared", "field", "problem"), DECLARATIONS[:25], ids=[f"{d}" for d, _, _ in DECLARATIONS[:25]]
-)
+@pytest.mark.parametrize(("declared", "field", "problem"), DECLARATIONS[:25], ids=range(25))
 def test_a_class_whose_declarations_cannot_hold(
     ledger: WatchedLedger, world: World, declared: dict[str, Any], field: str, problem: str
 ) -> None:

@@ -13,7 +13,7 @@ from enum import Enum, IntEnum, StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretBytes, SecretStr
 
@@ -119,7 +119,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(JSON_VALUES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_canonical_text_is_a_fixed_point(value: Any) -> None:
     text = canonical_json(value)
 
@@ -130,7 +130,7 @@ def test_canonical_text_is_a_fixed_point(value: Any) -> None:
 
 
 @given(JSON_VALUES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_quick_look_never_lets_pass_what_the_thorough_one_refuses(value: Any) -> None:
     if is_plain(value):
         check_intent([value, Decimal(1)])  # the second item sends it the long way

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -109,7 +109,7 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 def test_T4_whatever_it_is_it_comes_back(value: Any) -> None:
     assert stored_and_back(value) == value
 
