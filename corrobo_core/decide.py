@@ -212,7 +212,7 @@ GRANTED: tuple[Row, ...] = tuple(
     for evidence in (Evidence.UNKNOWN, Evidence.NOT_APPLIED)
     for row in (
         Row(evidence, _settling, Disposition.RETRY, Reason.SETTLING, _all_settled),
-        Row(evidence, _any, Disposition.RETRY, Reason.ATTESTED_NOT_APPLIED),
+        Row(evidence, _any, Disposition.RETRY, Reason.ATTESTED_NOT_APPLIED, _next_attempt),
     )
 )
 

@@ -201,6 +201,9 @@ class _Pass:
         self._refuse_reuse(operation)
         if not operation.attempts:
             return Conclusion(operation, reading.now)
+        decision = None if operation.closed else self._decision_on(operation)
+        if decision is not None and decision.kind in (DecisionKind.REJECTED, DecisionKind.APPLIED):
+            return (yield from self._record(decided_by_person(operation, decision, reading), reading))
         running = loaded.holder is Holder.RUNNING
         if running and reading.now <= observable_from(operation.latest):
             return _in_progress(operation, reading)
@@ -283,7 +286,8 @@ class _Pass:
         lapsed = operation.review is not None and was_approved(operation.review.token, self.decisions)
         waiting = self._waiting(operation, Disposition.REVIEW, why, asked_by, reading)
         reason = Reason.APPROVAL_LAPSED if lapsed and waiting.episode != operation.episode else None
-        still = operation.reason if waiting.episode == operation.episode else Reason.REVIEW_REQUIRED.value
+        same = waiting.episode == operation.episode and operation.disposition is Disposition.REVIEW
+        still = operation.reason if same else Reason.REVIEW_REQUIRED.value
         return evolve(
             waiting,
             disposition=Disposition.REVIEW,
@@ -363,7 +367,10 @@ class _Pass:
         if policy.start_allowance is not None:
             limits.append(reading.sent + policy.start_allowance.total_seconds())
         expires = key_expires(operation.attempts, policy)
-        if expires is not None and len(operation.attempts) > 1:
+        earlier = evolve(operation, attempts=operation.attempts[:-1])
+        # A person who allowed this attempt has answered for the earlier ones, with whatever key (R8).
+        granted = grant_in_force(earlier, self.decisions) is not None
+        if expires is not None and earlier.attempts and not granted:
             left = expires - reading.now - policy.key_use
             limits.append(reading.sent + left.total_seconds())
         return min(limits, default=None)
@@ -421,6 +428,7 @@ class _Pass:
         open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
         unanswered = decision.disposition is Disposition.INVESTIGATE  # while it converges, nobody need be called
         retry_now = decision.disposition is Disposition.RETRY and decision.retry_at is None
+        asked = operation.episode is not None and operation.episode.kind is Disposition.REVIEW
         settled = evolve(
             operation,
             disposition=decision.disposition,
@@ -431,7 +439,7 @@ class _Pass:
             effect=look.stored if look.evidence is Evidence.APPLIED else operation.effect,
             looks=operation.looks + 1 if open_question else 0,
             looking_since=(operation.looking_since or look.began) if unanswered else None,
-            episode=operation.episode if unanswered else None,
+            episode=operation.episode if unanswered or (retry_now and asked) else None,
         )
         if unanswered:
             settled = self._waiting(settled, Disposition.INVESTIGATE, decision.reason.value, "", reading)

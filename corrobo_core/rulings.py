@@ -11,7 +11,7 @@ from datetime import datetime
 from corrobo_core.commands import Decide
 from corrobo_core.frozen import frozen
 from corrobo_core.policy import Policy
-from corrobo_core.records import Decision, DecisionKind, Disposition, Operation, RefusalCode
+from corrobo_core.records import Decision, DecisionKind, Disposition, Operation, Outcome, RefusalCode
 
 __all__ = [
     "Approval",
@@ -68,9 +68,12 @@ def approval_in_force(
 
 
 def grant_in_force(operation: Operation, decisions: Sequence[Decision]) -> Decision | None:
-    """A person's ``not_applied`` about every attempt that exists: it allows one more (R8)."""
+    """A person's ``not_applied`` about every attempt that may have been sent: it allows one more (R8)."""
     grants = [d for d in decisions if d.kind is DecisionKind.NOT_APPLIED]
-    if not grants or not operation.attempts or grants[-1].attempt < operation.latest.number:
+    if not grants:
+        return None
+    sent = [a.number for a in operation.attempts if a.outcome is not Outcome.NOT_SENT]
+    if not operation.attempts or grants[-1].attempt < max(sent, default=0):
         return None
     return grants[-1]
 
@@ -137,7 +140,8 @@ def _decision(operation: Operation, asked: Decide, now: datetime) -> Decision:
         token=asked.token,
         kind=asked.kind,
         reviewer=asked.reviewer,
-        decided_at=now if asked.decided_at is None else asked.decided_at,
+        # Nobody decides after it is recorded: an approval of tomorrow would age too late (R5).
+        decided_at=now if asked.decided_at is None else min(asked.decided_at, now),
         expires_at=asked.expires_at,
         intent_fingerprint=asked.intent_fingerprint,
         note=asked.note,

@@ -65,6 +65,7 @@ def reserving(operation: Operation, nonce: str, policy: Policy, approval: Approv
         retry_at=None,
         looks=0,
         looking_since=None,
+        episode=None,
     )
 
 

@@ -214,6 +214,15 @@ def test_r5_a_lapsed_approval_goes_back_to_review(ledger: Ledger, world: World, 
     assert EffectRunner(ledger).run(refund, "rf_1").unwrap() == "rf_1"
 
 
+def test_r5_nobody_decides_after_the_decision_is_recorded(ledger: Ledger, world: World, clock: Clock) -> None:
+    refund = refund_effect(world, authorize=needs_review)
+    EffectRunner(ledger).run(refund, "rf_1")
+    tomorrow = clock.now + timedelta(days=1)
+    desk = ReviewDesk(ledger)
+    recorded = desk.approved("rf_1", token=token_of(ledger), reviewer="ann", decided_at=tomorrow)
+    assert recorded.decision.decided_at < tomorrow - timedelta(hours=23), "or its age would count from tomorrow"
+
+
 def test_r5_expiry_is_tested_at_the_reading_the_attempt_starts_with(
     ledger: Ledger, world: World, clock: Clock
 ) -> None:

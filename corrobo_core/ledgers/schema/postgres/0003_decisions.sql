@@ -74,7 +74,7 @@ begin
 
   if refusal is null then
     said := json_strip_nulls(json_build_object(
-      'token', p_token, 'kind', p_kind, 'reviewer', p_reviewer, 'decided_at', coalesce(p_decided_at, at),
+      'token', p_token, 'kind', p_kind, 'reviewer', p_reviewer, 'decided_at', least(coalesce(p_decided_at, at), at),
       'expires_at', p_expires_at, 'intent_fingerprint', p_fp, 'note', nullif(p_note, ''),
       'attempt', coalesce((o.doc -> 'attempts' -> -1 ->> 'number')::bigint, 0)));
     if p_effect is not null then  -- as it was given: json_strip_nulls would go into it
