@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from corrobo_core.attempt import Attempt
@@ -33,6 +34,10 @@ from corrobo_core.values import LOST
 __all__ = ["HookCall", "Hooks", "is_interruption"]
 
 _LONGEST_WAIT = timedelta(days=365)
+
+
+class _TooLate(Exception):
+    """The hook would begin after its attempt may (L9)."""
 
 
 def is_interruption(error: BaseException) -> bool:
@@ -96,7 +101,7 @@ class Hooks:
         if isinstance(command, Execute):
             if command.not_after is not None and began > command.not_after:
                 return Executed(Outcome.NOT_SENT, began)  # paused since the reservation (L9)
-            return self._call("execute", operation, (), command.timeout, self._executed, self._execute_failed)
+            return self._execute(command)
         if isinstance(command, Observe):
             return self._call("observe", operation, (), None, lambda saw: _saw(saw, began), self._raised)
         if isinstance(command, Reconcile):
@@ -104,6 +109,20 @@ class Hooks:
             return self._call("reconcile", operation, data, None, self._judged, self._raised)
         name = "authorize" if isinstance(command, Authorize) else "revalidate"
         return self._call(name, operation, (), None, _checked, self._raised)
+
+    def _execute(self, command: Execute) -> HookCall:
+        answers = self._executed, self._execute_failed
+        called = self._call("execute", command.operation, (), command.timeout, *answers)
+        not_after = command.not_after
+        if not_after is None or called.is_async:
+            return called
+
+        def call() -> Any:  # maybe in a thread that was long in coming
+            if stopwatch() > not_after:
+                raise _TooLate
+            return called.call()
+
+        return evolve(called, call=call)
 
     def _call(
         self,
@@ -169,12 +188,19 @@ class Hooks:
 
     def _executed(self, value: Any) -> Executed:
         ended = stopwatch()
+        if isawaitable(value):  # nobody waits for it, and nobody knows what it has begun
+            if iscoroutine(value):
+                value.close()
+            failure = Failure("TypeError", "execute returned an awaitable; declare it with async def")
+            return Executed(Outcome.AMBIGUOUS, ended, failure=failure)
         return Executed(Outcome.RESPONDED, ended, response=self._definition.response_type.encode(value))
 
     def _execute_failed(self, error: BaseException) -> Executed:
         """T1: every exception is ambiguous unless the contract says otherwise."""
         ended = stopwatch()
         match error:
+            case _TooLate():
+                return Executed(Outcome.NOT_SENT, ended)
             case Rejected():
                 cause, wait = self._failure(error.cause), _bounded(error.retry_after)
                 return Executed(
@@ -228,7 +254,10 @@ class Hooks:
 def _saw(observation: Any, began: float) -> Saw | Raised:
     if not isinstance(observation, Observation) or not isinstance(observation.proves_absence, bool):
         return _nonsense("observe", observation, "an Observation")
-    return Saw(observation, began)
+    source: object = observation.source
+    if not isinstance(source, str) or not source:
+        return _nonsense("observe", source, "an Observation whose source is a name")
+    return Saw(evolve(observation, source=safe_text(source)), began)
 
 
 def _checked(check: Any) -> Check | Raised:

@@ -36,8 +36,11 @@ class Backoff:
 
     def delay(self, step: int) -> timedelta:
         """The wait number ``step``, counted from 0."""
-        # Past 64 steps the maximum is long reached; the power must not overflow.
-        seconds = self.initial.total_seconds() * self.factor ** min(step, 64)
+        # Past 64 steps the maximum is long reached.
+        try:
+            seconds = self.initial.total_seconds() * self.factor ** min(step, 64)
+        except OverflowError:
+            return self.maximum
         return min(timedelta(seconds=min(seconds, self.maximum.total_seconds())), self.maximum)
 
 

@@ -79,7 +79,9 @@ class _Pass:
     def answered(self, command: LedgerCommand[Any], reply: Any) -> None:
         """After its reply: is an attempt of this pass still without a record?"""
         if isinstance(command, Open):
-            if not reply.mine:
+            stored = reply.operation
+            # With its reply lost, this pass's reservation can be found under a later write's nonce.
+            if not reply.mine and not (stored.reserved and stored.latest.nonce == self._reserved):
                 self._reserved = None
         elif isinstance(command, Record) and command.operation.owner is None and isinstance(reply, Written):
             self._reserved = None
@@ -323,7 +325,7 @@ async def _call_async(call: HookCall, shield: _Shield) -> Any:
             elif call.name == "reconcile":  # pure
                 value = call.call()
             else:
-                value = await _in_thread(call.call)
+                value = await _in_thread(call.call, shield)
         return call.answer(value)
     except GeneratorExit:  # the loop is gone: nothing can be awaited any more, and the attempt is given up
         raise
@@ -331,7 +333,7 @@ async def _call_async(call: HookCall, shield: _Shield) -> Any:
         return call.failed(error)
 
 
-async def _in_thread(fn: Callable[[], T]) -> T:
+async def _in_thread(fn: Callable[[], T], shield: _Shield) -> T:
     context = copy_context()
 
     def call() -> T:
@@ -340,7 +342,13 @@ async def _in_thread(fn: Callable[[], T]) -> T:
         except StopIteration as error:  # no future can hold one: whoever waits would wait for ever
             raise RuntimeError("the hook raised StopIteration") from error
 
-    return await asyncio.get_running_loop().run_in_executor(None, call)
+    future = asyncio.get_running_loop().run_in_executor(None, call)
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError:  # a loop that ends cancels this very task; the thread goes on
+            shield.cancelled = True
+    return future.result()
 
 
 def _not_begun(command: HookCommand[Any], call: HookCall) -> Any:

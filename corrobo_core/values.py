@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from corrobo_core.canonical import decode_value, encode_value
 from corrobo_core.records import JSON, Unstorable
@@ -40,5 +40,5 @@ class ValueType:
             if isinstance(value, Unstorable):
                 return LOST
             return self._adapter.validate_python(value)
-        except (ValidationError, ValueError, KeyError, TypeError):
+        except Exception:  # whatever the type's own validation raises
             return LOST
