@@ -6,6 +6,7 @@ from temporalio import workflow as _workflow
 with _workflow.unsafe.imports_passed_through():
     from corrobo_temporal.activities import effect_activity, observe_activity
     from corrobo_temporal.adopted import adopt_activity
+    from corrobo_temporal.decisions import decision_activities
     from corrobo_temporal.failures import (
         EffectInvestigateError,
         EffectNotYetError,
@@ -19,6 +20,7 @@ with _workflow.unsafe.imports_passed_through():
     from corrobo_temporal.gate_client import GatesUnavailable, TemporalGateClient, WorkflowGone
     from corrobo_temporal.gates import CallbackGates, GateUnansweredError
     from corrobo_temporal.identity import CorroboInterceptor, stable_identity
+    from corrobo_temporal.people import DecisionsUnavailableError
     from corrobo_temporal.plugin import CorroboPlugin
     from corrobo_temporal.workflow import WorkflowEffects
 
@@ -26,6 +28,7 @@ __all__ = [
     "CallbackGates",
     "CorroboInterceptor",
     "CorroboPlugin",
+    "DecisionsUnavailableError",
     "EffectInvestigateError",
     "EffectNotYetError",
     "EffectReplanError",
@@ -39,6 +42,7 @@ __all__ = [
     "WorkflowEffects",
     "WorkflowGone",
     "adopt_activity",
+    "decision_activities",
     "disposition_of",
     "effect_activity",
     "observe_activity",

@@ -20,6 +20,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from corrobo_core import BaseEffect, UsageError
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_temporal.activities import LOOK_AGAIN_FOR, effect_activity, observe_activity
+from corrobo_temporal.decisions import decision_activities
 from corrobo_temporal.identity import CorroboInterceptor
 
 __all__ = ["CorroboPlugin"]
@@ -38,9 +39,11 @@ class CorroboPlugin(SimplePlugin):
         ledger: where operations are recorded; opened while the worker runs, and closed after it. Migrate it first.
         effects: each becomes two activities, the effect's own and one that only looks.
         look_again_for: see `effect_activity`.
+        decides: on a reviewers' worker, whose ledger has their database role: brings `decision_activities`, with
+            these effects; ``()`` for reviews only; None: no decisions here.
 
     Raises:
-        UsageError: effects without a ledger. Not retryable.
+        UsageError: effects or decisions without a ledger. Not retryable.
         ContractError: an effect is incomplete. Not retryable.
     """
 
@@ -56,7 +59,10 @@ class CorroboPlugin(SimplePlugin):
         *,
         effects: Sequence[BaseEffect[Any, Any]] = (),
         look_again_for: timedelta = LOOK_AGAIN_FOR,
+        decides: Sequence[BaseEffect[Any, Any]] | None = None,
     ) -> None:
+        if decides is not None and ledger is None:
+            raise UsageError("CorroboPlugin", "decisions need a ledger: CorroboPlugin(ledger, decides=[...])")
         if effects and ledger is None:
             raise UsageError("CorroboPlugin", "effects need a ledger: CorroboPlugin(ledger, effects=[...])")
         self._ledger, self._users, self._opened = ledger, 0, AsyncExitStack()
@@ -66,6 +72,9 @@ class CorroboPlugin(SimplePlugin):
             assert ledger is not None
             run: Callable[..., Any] = effect_activity(effect, ledger, look_again_for=look_again_for)  # type: ignore[call-overload]  # of either kind
             self._activities += [run, observe_activity(effect, ledger)]
+        if decides is not None and ledger is not None:
+            self._kinds.add(True)
+            self._activities += decision_activities(ledger, effects=decides)
         super().__init__(
             "corrobo.CorroboPlugin",
             data_converter=_with_pydantic,

@@ -18,6 +18,8 @@ from temporalio.exceptions import ActivityError, RetryState, is_cancelled_except
 from corrobo_core import BaseEffect, UsageError
 from corrobo_temporal._sdk import activity_name
 from corrobo_temporal.failures import disposition_of, error_for
+from corrobo_temporal.gates import CallbackGates
+from corrobo_temporal.people import People
 
 __all__ = ["OBSERVE_SUFFIX", "WorkflowEffects"]
 
@@ -63,8 +65,16 @@ class WorkflowEffects:
         task_queue: where the activity workers listen; the workflow's own queue unless given.
         observe_timeout: how long to wait for the last look, once the time is over.
         cancellation_type: a cancelled workflow waits to hear what became of the effect, unless told otherwise.
+        gates: where people are asked when the effect needs them; the times above do not count meanwhile.
+        decisions_task_queue: of workers with `decision_activities`, in the reviewer's role. Both or neither.
+        decisions_timeout: how long to wait for such a worker.
+        look_every: how often to make another pass while a question is open; it notices decisions made elsewhere.
+        answer_within: deadline of each question; after it `run` raises what waits. None: it waits for ever.
 
-    Source: semantics L2, L3, O5.
+    Raises:
+        UsageError: gates without a queue for decisions, or the other way round. Not retryable.
+
+    Source: semantics L2, L3, O5, A6.
     """
 
     def __init__(
@@ -78,7 +88,17 @@ class WorkflowEffects:
         cancellation_type: workflow.ActivityCancellationType = (
             workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
         ),
+        gates: CallbackGates | None = None,
+        decisions_task_queue: str | None = None,
+        decisions_timeout: timedelta = timedelta(minutes=1),
+        look_every: timedelta = timedelta(minutes=5),
+        answer_within: timedelta | None = None,
     ) -> None:
+        self._people: People | None = None
+        if gates is not None and decisions_task_queue is not None:
+            self._people = People(gates, decisions_task_queue, decisions_timeout, look_every, answer_within)
+        elif gates is not None or decisions_task_queue is not None:
+            raise UsageError("WorkflowEffects", "pass gates and decisions_task_queue, or neither")
         self._schedule_to_close = schedule_to_close_timeout
         self._start_to_close = start_to_close_timeout
         self._heartbeat = heartbeat_timeout
@@ -105,13 +125,20 @@ class WorkflowEffects:
 
         Raises:
             EffectReplanError: make a new decision with a new id.
-            EffectReviewError, EffectInvestigateError: a person must decide. Running again only looks.
+            EffectReviewError, EffectInvestigateError: a person must decide, and there are no gates, or nobody
+                answered in time. Running again only looks.
+            DecisionsUnavailableError: with gates: no worker records decisions.
             EffectNotYetError: the time is over, and nothing is decided. Running again goes on.
             EffectValueLostError: the effect happened, its value is gone.
             ActivityError: refused (its cause says why), cancelled, or no worker has said anything.
         """
         target = _target(effect)
         arguments = target.arguments(args, kwargs)
+        if self._people is None:
+            return await self._follow(target, arguments)
+        return await self._people.follow(lambda: self._follow(target, arguments))
+
+    async def _follow(self, target: _Target, arguments: list[Any]) -> Any:
         deadline = workflow.now() + self._schedule_to_close
         try:
             return await self._execute(target, arguments)

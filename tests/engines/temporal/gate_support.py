@@ -20,6 +20,7 @@ from tests.engines.temporal.gate_workflows import GATED, Ask, Release
 from tests.engines.temporal.questions import asked
 
 YES, NO = {"approved": True}, {"approved": False}
+UNCACHED: dict[str, Any] = {"max_cached_workflows": 0}
 Handle = WorkflowHandle[Any, Any]
 
 
@@ -111,6 +112,7 @@ def answer(revision: str, response: Any = None, router: str = "ada") -> dict[str
 __all__ = [
     "NO",
     "SIGNAL",
+    "UNCACHED",
     "YES",
     "Ask",
     "Gated",

@@ -1,13 +1,14 @@
 """Workflows with gates, run in the default sandbox."""
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from temporalio import workflow
+from temporalio import activity, workflow
 
-from corrobo_temporal import CallbackGates, GateUnansweredError
+from corrobo_temporal import CallbackGates, GateUnansweredError, WorkflowEffects
 
 with workflow.unsafe.imports_passed_through():
     from tests.engines.temporal.questions import release
@@ -77,4 +78,50 @@ class Release:
         return self.next_run or (shown is not None and shown.answer is not None)
 
 
-GATED = [Release]
+@activity.defn(name="send")
+async def send_stub(reference: str) -> str:
+    """What the workflow knows of the effect, which each test scripts anew."""
+    raise NotImplementedError
+
+
+@dataclass
+class Send:
+    """Effects that may need people. Times are in seconds."""
+
+    activities: str
+    decisions: str
+    references: list[str]
+    look_every: float = 60.0
+    answer_within: float | None = None
+    decisions_timeout: float = 20.0
+    approve_last: str | None = None  # a revision to ask about, once they are sent
+
+
+@workflow.defn
+class SendAll:
+    """Runs the effects side by side."""
+
+    @workflow.init
+    def __init__(self, order: Send) -> None:
+        self.gates = CallbackGates()
+        within = order.answer_within
+        self.effects = WorkflowEffects(
+            schedule_to_close_timeout=timedelta(seconds=60),
+            task_queue=order.activities,
+            gates=self.gates,
+            decisions_task_queue=order.decisions,
+            decisions_timeout=timedelta(seconds=order.decisions_timeout),
+            look_every=timedelta(seconds=order.look_every),
+            answer_within=None if within is None else timedelta(seconds=within),
+        )
+
+    @workflow.run
+    async def run(self, order: Send) -> list[str]:
+        sent = await asyncio.gather(*(self.effects.run(send_stub, each) for each in order.references))
+        if order.approve_last:
+            await self.gates.ask(release(order.approve_last))
+        await self.gates.close()
+        return list(sent)
+
+
+GATED = [Release, SendAll]

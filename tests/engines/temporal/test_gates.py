@@ -17,6 +17,7 @@ from corrobo_temporal import WorkflowGone
 from tests.engines.temporal.gate_support import (
     NO,
     SIGNAL,
+    UNCACHED,
     YES,
     Gated,
     answer,
@@ -30,7 +31,6 @@ from tests.engines.temporal.gate_support import (
 from tests.engines.temporal.gate_workflows import Ask, Release
 from tests.engines.temporal.questions import asked
 
-UNCACHED: dict[str, Any] = {"max_cached_workflows": 0}
 cached_or_not = pytest.mark.parametrize("options", [{}, UNCACHED], ids=["cached", "uncached"])
 
 

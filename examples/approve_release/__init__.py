@@ -1,0 +1,1 @@
+"""A release that people approve, over Temporal signals."""

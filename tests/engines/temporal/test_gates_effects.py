@@ -1,0 +1,285 @@
+"""An effect that needs people, in a workflow: the question, the answer's way to the desk, and one write."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from corrobo_core import Attempt, Check, MemoryLedger, ReviewDesk, UsageError
+from corrobo_core.gates import GateView
+from corrobo_temporal import (
+    CorroboPlugin,
+    TemporalGateClient,
+    WorkflowEffects,
+    WorkflowGone,
+    decision_activities,
+    disposition_of,
+    effect_activity,
+    observe_activity,
+)
+from corrobo_temporal.gate_wire import SIGNAL
+from tests.engines.temporal.gate_support import UNCACHED, Gated, Handle, answer, opened, refused
+from tests.engines.temporal.gate_workflows import Send, SendAll
+from tests.engines.temporal.scripted import APPLIED, NOT_APPLIED, UNKNOWN, Scripted, scripted
+
+ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not today"}
+
+
+def reviewed(attempt: Attempt) -> Check:
+    return Check.requires_review("people decide")
+
+
+class Office:
+    """Workers for one scripted effect: of the workflow, of the effect, and of the reviewers' desk."""
+
+    def __init__(self, gated: Gated, stack: AsyncExitStack) -> None:
+        self.gated, self._stack = gated, stack
+        self.activities, self.decisions = f"act-{uuid.uuid4()}", f"desk-{uuid.uuid4()}"
+
+    async def open(self, case: Scripted, *, desk: bool = True, cached: bool = True, **options: Any) -> None:
+        """Start them."""
+        await self._stack.enter_async_context(self.gated.worker(**({} if cached else UNCACHED)))
+        threads = self._stack.enter_context(ThreadPoolExecutor(4))
+        activities = [
+            effect_activity(case.effect, case.ledger, activity_name="send", look_again_for=timedelta()),
+            observe_activity(case.effect, case.ledger, activity_name="send"),
+        ]
+        effects = Worker(
+            self.gated.client, task_queue=self.activities, activities=activities, activity_executor=threads
+        )
+        await self._stack.enter_async_context(effects)
+        if desk:
+            decisions = decision_activities(case.ledger, effects=[case.effect], **options)
+            worker = Worker(self.gated.client, task_queue=self.decisions, activities=decisions)
+            await self._stack.enter_async_context(worker)
+
+    async def start(self, *references: str, **options: Any) -> tuple[Handle, TemporalGateClient]:
+        """Start the workflow."""
+        order = Send(self.activities, self.decisions, list(references), **options)
+        handle = await self.gated.client.start_workflow(
+            SendAll.run,
+            order,
+            id=f"send-{uuid.uuid4()}",
+            task_queue=self.gated.queue,
+            execution_timeout=timedelta(seconds=60),
+        )
+        return handle, self.gated.gates(handle)
+
+
+@pytest.fixture
+async def office(gated: Gated) -> AsyncIterator[Office]:
+    async with AsyncExitStack() as stack:
+        yield Office(gated, stack)
+
+
+async def pending(gates: TemporalGateClient, count: int = 1) -> list[GateView]:
+    """That many open questions, as soon as they are asked."""
+    while True:
+        found = await gates.list_pending()
+        if not isinstance(found, WorkflowGone) and len(found) == count:
+            return list(found)
+        await asyncio.sleep(0.05)
+
+
+def says(view: GateView, response: Any, router: str = "ada", **fields: Any) -> dict[str, Any]:
+    return {
+        "kind": "answer",
+        "requestId": view.request_id,
+        "routerId": router,
+        "response": response,
+        "actor": {"name": router},
+        **fields,
+    }
+
+
+def token_of(view: GateView) -> str:
+    given: Any = view.request.input
+    return str(given["token"])
+
+
+# -- reviews -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
+async def test_A6_an_approved_effect_is_sent_once(office: Office, cached: bool) -> None:
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case, cached=cached)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    assert case.provider.writes == []
+    assert view.request.decision_text == "May test/scripted 'rf_1' be sent?"
+    await handle.signal(SIGNAL, says(view, ALLOW))
+    assert await handle.result() == ["receipt"]
+    assert case.provider.writes == ["rf_1"]
+    shown = ReviewDesk(case.ledger).show("rf_1")
+    assert shown is not None and shown.token is None
+
+
+async def test_A6_a_denied_effect_is_never_sent(office: Office) -> None:
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    await handle.signal(SIGNAL, says(view, DENY))
+    error = await failure_of(handle)
+    assert (error.type, case.provider.writes) == ("corrobo.Replan", [])
+
+
+async def failure_of(handle: Handle) -> ApplicationError:
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert isinstance(caught.value.cause, ApplicationError)
+    return caught.value.cause
+
+
+async def test_a_decision_made_at_the_desk_goes_on_and_takes_the_question_back(office: Office) -> None:
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case)
+    handle, gates = await office.start("rf_1", look_every=0.5)
+    [view] = await pending(gates)
+    ReviewDesk(case.ledger).approved("rf_1", token=token_of(view), reviewer="grace")
+    assert await handle.result() == ["receipt"]
+    after = await gates.show(view.request_id)
+    assert after is not None and not isinstance(after, WorkflowGone) and after.status == "superseded"
+    assert case.provider.writes == ["rf_1"]
+
+
+async def test_effects_that_wait_side_by_side_do_not_supersede_each_other(office: Office) -> None:
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case)
+    handle, gates = await office.start("rf_1", "rf_2")
+    for view in await pending(gates, 2):
+        await handle.signal(SIGNAL, says(view, ALLOW))
+    assert await handle.result() == ["receipt", "receipt"]
+    assert sorted(case.provider.writes) == ["rf_1", "rf_2"]
+
+
+async def test_D10_a_reviewer_whose_right_was_taken_away_decides_nothing_and_it_is_asked_again(
+    office: Office,
+) -> None:
+    rights = {"grace"}
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case, may_decide=lambda reviewer, waiting: reviewer in rights)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    await handle.signal(SIGNAL, says(view, ALLOW, "ada"))
+    [again] = await pending(gates)
+    assert (again.request_id != view.request_id, case.provider.writes) == (True, [])
+    assert await refused(gates) == ["NOT_ALLOWED"]
+    await handle.signal(SIGNAL, says(again, ALLOW, "grace"))
+    assert await handle.result() == ["receipt"]
+
+
+async def test_nobody_answers_in_time_and_the_error_tells_what_waits(office: Office) -> None:
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case)
+    handle, _ = await office.start("rf_1", answer_within=1.0)
+    error = await failure_of(handle)
+    status = disposition_of(error)
+    assert error.type == "corrobo.Review"
+    assert status is not None and status.token is not None
+    assert case.provider.writes == []
+
+
+async def test_without_a_worker_for_decisions_the_error_says_so(office: Office) -> None:
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case, desk=False)
+    handle, _ = await office.start("rf_1", decisions_timeout=1.0)
+    error = await failure_of(handle)
+    status = disposition_of(error)
+    assert error.type == "corrobo.DecisionsUnavailable"
+    assert "no worker listens" in error.message
+    assert error.details[1] == {"task_queue": office.decisions}
+    assert status is not None and status.operation_id == "rf_1"
+
+
+async def test_a_desk_on_another_ledger_is_noticed_before_anybody_is_asked(office: Office) -> None:
+    case, other = scripted(APPLIED, authorize=reviewed), scripted(APPLIED)
+    await office.open(case, desk=False)
+    decisions = decision_activities(other.ledger)
+    async with Worker(office.gated.client, task_queue=office.decisions, activities=decisions):
+        handle, _ = await office.start("rf_1")
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+    assert "does not know the operation" in repr(caught.value.cause.__cause__)
+
+
+# -- investigations ----------------------------------------------------------------------------------------
+
+
+async def test_a_person_attests_that_it_happened_and_the_workflow_completes(office: Office) -> None:
+    case = scripted(UNKNOWN, raises=TimeoutError("lost"))
+    await office.open(case)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    await handle.signal(SIGNAL, says(view, {"kind": "applied", "value": 7}))  # not what the effect returns
+    [again] = await pending(gates)
+    assert (again.request_id != view.request_id, await refused(gates)) == (True, ["INVALID_VALUE"])
+    await handle.signal(SIGNAL, says(again, {"kind": "applied", "value": "receipt-7"}))
+    assert await handle.result() == ["receipt-7"]
+    assert case.provider.writes == ["rf_1"]
+
+
+async def test_a_person_attests_that_it_did_not_happen_and_it_is_sent_once_more(office: Office) -> None:
+    case = scripted(UNKNOWN, NOT_APPLIED, APPLIED, raises=TimeoutError("lost"))
+    await office.open(case)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    case.clock.forward(seconds=61)
+    await handle.signal(SIGNAL, says(view, {"kind": "not_applied"}))
+    assert await handle.result() == ["receipt"]
+    assert case.provider.writes == ["rf_1", "rf_1"]
+
+
+async def test_looking_again_settles_it_without_the_person(office: Office) -> None:
+    case = scripted(UNKNOWN, APPLIED, raises=TimeoutError("lost"))
+    await office.open(case)
+    handle, gates = await office.start("rf_1", look_every=0.5)
+    await pending(gates)
+    case.clock.forward(seconds=61)
+    assert await handle.result() == ["receipt"]
+    assert await gates.list_pending() == ()
+    assert case.provider.writes == ["rf_1"]
+
+
+# -- what was done before a wait ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
+async def test_D17_an_effect_before_a_wait_is_not_repeated_when_the_workflow_resumes(
+    office: Office, cached: bool
+) -> None:
+    case = scripted(APPLIED)
+    await office.open(case, cached=cached)
+    handle, gates = await office.start("rf_1", approve_last="r1")
+    await opened(gates, "r1")
+    again = await office.gated.reset(handle)  # the whole workflow runs again from its start
+    await opened(gates, "r1")
+    await again.signal(SIGNAL, answer("r1"))
+    assert await again.result() == ["receipt"]
+    assert case.provider.writes == ["rf_1"]
+
+
+# -- wrong use -------------------------------------------------------------------------------------------------
+
+
+def test_gates_and_their_queue_come_together() -> None:
+    with pytest.raises(UsageError, match="or neither"):
+        WorkflowEffects(schedule_to_close_timeout=timedelta(seconds=1), decisions_task_queue="desk")
+
+
+def test_the_plugin_brings_decisions_only_where_it_is_told_to() -> None:
+    with pytest.raises(UsageError, match="need a ledger"):
+        CorroboPlugin(decides=[])
+    assert CorroboPlugin(MemoryLedger())._activities == []
+    assert len(CorroboPlugin(MemoryLedger(), decides=[])._activities) == 2
