@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from corrobo_core.frozen import frozen
+from corrobo_core.frozen import evolve, frozen
 from corrobo_core.policy import Policy
 from corrobo_core.records import AttemptRecord, Disposition, Evidence, Outcome, Reason
 
@@ -90,7 +90,15 @@ def _unsettled(facts: Facts) -> list[AttemptRecord]:
         at = settlement(attempt)
         return at is not None and (at is ALWAYS or facts.began > at)
 
-    return [attempt for attempt in facts.attempts if not settled(attempt)]
+    attempts = [_without_dedup(attempt, facts.policy) for attempt in facts.attempts]
+    return [attempt for attempt in attempts if not settled(attempt)]
+
+
+def _without_dedup(attempt: AttemptRecord, policy: Policy) -> AttemptRecord:
+    """A window of zero relied on deduplication of the next attempt too: without, today's window counts (D2)."""
+    if policy.key_retention is None and attempt.window is not None and attempt.window == attempt.lag:
+        return evolve(attempt, window=policy.settles_after)
+    return attempt
 
 
 # -- conditions ----------------------------------------------------------------------------------------------

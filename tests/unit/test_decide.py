@@ -265,6 +265,16 @@ def test_D3_a_shorter_window_declared_later_shortens_nothing() -> None:
     assert decided(attempt(window=600), began=300, declared=policy(1)).reason is Reason.SETTLING
 
 
+@pytest.mark.parametrize("lag", [0, 3])
+def test_D2_a_window_of_zero_counts_only_while_the_contract_still_deduplicates(lag: float) -> None:
+    """A deploy that gives up the idempotency key sends an attempt that the provider cannot tell from the first."""
+    recorded = attempt(window=lag, lag=lag)
+    declared = policy(60, observation_lag=seconds(lag))
+    assert decided(recorded, began=50, declared=declared) == Decision(RETRY, Reason.SETTLING, at(60 + lag + TICK))
+    assert decided(recorded, began=64, declared=declared).reason is Reason.SAFE_RETRY
+    assert decided(recorded, began=9999, declared=policy(None)).reason is Reason.IN_FLIGHT_NOT_RULED_OUT
+
+
 def test_D6_time_alone_proves_nothing() -> None:
     century = 100 * 365 * 24 * 3600
     assert decided(attempt(window=None), began=century).disposition is INVESTIGATE
