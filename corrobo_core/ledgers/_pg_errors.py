@@ -114,7 +114,7 @@ class Patience:
     Args:
         place: for the error text.
         bound: from now on.
-        once: give up after the first failure.
+        once: give up after the first failure, or the second if the first was a connection left from before.
     """
 
     def __init__(self, place: Place, bound: timedelta, *, once: bool = False) -> None:
@@ -141,7 +141,7 @@ class Patience:
             OwnerConnectionError: new owner locks keep being invisible to the statements. Not retryable.
         """
         text = self._place.clean(failure)
-        if self._once:
+        if self._once and not (isinstance(failure, Lost) and self._tries == 0):
             raise LedgerUnavailable(self._place.name, text)
         if isinstance(failure, OwnerLost):
             self._owners_lost += 1
