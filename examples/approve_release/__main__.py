@@ -20,7 +20,7 @@ from temporalio.client import Client
 
 from corrobo_core.gates import ClaimOk, ClaimRefused, GateView
 from corrobo_temporal import TemporalGateClient, WorkflowGone
-from examples.approve_release.release import Release
+from examples.approve_release.release import ApprovedRelease
 from examples.http_ledger import HttpLedger, running_http_ledger
 from tests.support.processes import Child, child
 from tests.support.temporal import running_temporal
@@ -63,7 +63,9 @@ async def play(address: str, ledger: HttpLedger, start: Callable[[str], Child]) 
     """What happens, as facts."""
     worker = start("releases")
     client = await Client.connect(address)
-    handle = await client.start_workflow(Release.run, "2026.11", id="release-2026.11", task_queue="releases")
+    handle = await client.start_workflow(
+        ApprovedRelease.run, "2026.11", id="release-2026.11", task_queue="releases"
+    )
     gates = TemporalGateClient(client, handle.id)
     question = await pending(gates)
     reviewer, token, claims = await raced(gates, question.request_id)

@@ -47,7 +47,7 @@ def judge(attempt: Attempt, found: list[Credit]) -> Verdict[Credit]:
 
 
 @workflow.defn
-class Release:
+class ApprovedRelease:
     """Releases one revision, once somebody has approved it."""
 
     @workflow.init

@@ -11,7 +11,7 @@ from temporalio.worker import Worker
 
 from corrobo_core import SqliteLedger
 from corrobo_temporal import CorroboPlugin
-from examples.approve_release.release import DECISIONS, Release, release
+from examples.approve_release.release import DECISIONS, ApprovedRelease, release
 
 
 async def main(kind: str, address: str, database: str) -> None:
@@ -26,7 +26,7 @@ async def main(kind: str, address: str, database: str) -> None:
         worker = Worker(
             client,
             task_queue="releases",
-            workflows=[Release],
+            workflows=[ApprovedRelease],
             plugins=[CorroboPlugin(ledger, effects=[release])],
             max_cached_workflows=0,  # a fresh worker gets the workflow at once
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -14,10 +16,17 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from corrobo_core.gates import ClaimOk, GateView
-from corrobo_temporal import TemporalGateClient, WorkflowGone
+from corrobo_temporal import (
+    TemporalGateClient,
+    WorkflowGone,
+    decision_activities,
+    effect_activity,
+    observe_activity,
+)
 from corrobo_temporal.gate_wire import SIGNAL
-from tests.engines.temporal.gate_workflows import GATED, Ask, Release
+from tests.engines.temporal.gate_workflows import GATED, Ask, Release, Send, SendAll
 from tests.engines.temporal.questions import asked
+from tests.engines.temporal.scripted import Scripted
 
 YES, NO = {"approved": True}, {"approved": False}
 UNCACHED: dict[str, Any] = {"max_cached_workflows": 0}
@@ -109,6 +118,77 @@ def answer(revision: str, response: Any = None, router: str = "ada") -> dict[str
     return message("answer", revision, router, response=YES if response is None else response)
 
 
+async def continued(gated: Gated, handle: Handle) -> Handle:
+    """The next run, once this one has continued as new."""
+    while True:
+        run_id = (await gated.client.get_workflow_handle(handle.id).describe()).run_id
+        if run_id != handle.first_execution_run_id:
+            return gated.client.get_workflow_handle(handle.id, run_id=run_id)
+        await asyncio.sleep(0.05)
+
+
+# -- effects -----------------------------------------------------------------------------------------------
+
+
+class Office:
+    """Workers for one scripted effect: of the workflow, of the effect, and of the reviewers' desk."""
+
+    def __init__(self, gated: Gated, stack: AsyncExitStack) -> None:
+        self.gated, self._stack = gated, stack
+        self.activities, self.decisions = f"act-{uuid.uuid4()}", f"desk-{uuid.uuid4()}"
+
+    async def open(
+        self, case: Scripted, *, desk: bool = True, max_cached_workflows: int = 1000, **options: Any
+    ) -> None:
+        """Start them."""
+        await self._stack.enter_async_context(self.gated.worker(max_cached_workflows=max_cached_workflows))
+        threads = self._stack.enter_context(ThreadPoolExecutor(4))
+        activities = [
+            effect_activity(case.effect, case.ledger, activity_name="send", look_again_for=timedelta()),
+            observe_activity(case.effect, case.ledger, activity_name="send"),
+        ]
+        effects = Worker(
+            self.gated.client, task_queue=self.activities, activities=activities, activity_executor=threads
+        )
+        await self._stack.enter_async_context(effects)
+        if desk:
+            decisions = decision_activities(case.ledger, effects=[case.effect], **options)
+            worker = Worker(self.gated.client, task_queue=self.decisions, activities=decisions)
+            await self._stack.enter_async_context(worker)
+
+    async def start(self, *references: str, **options: Any) -> tuple[Handle, TemporalGateClient]:
+        """Start the workflow."""
+        order = Send(self.activities, self.decisions, list(references), **options)
+        handle = await self.gated.client.start_workflow(
+            SendAll.run,
+            order,
+            id=f"send-{uuid.uuid4()}",
+            task_queue=self.gated.queue,
+            execution_timeout=timedelta(seconds=60),
+        )
+        return handle, self.gated.gates(handle)
+
+
+async def pending(gates: TemporalGateClient, count: int = 1) -> list[GateView]:
+    """That many open questions, as soon as they are asked."""
+    while True:
+        found = await gates.list_pending()
+        if not isinstance(found, WorkflowGone) and len(found) == count:
+            return list(found)
+        await asyncio.sleep(0.05)
+
+
+def says(view: GateView, response: Any, router: str = "ada", **fields: Any) -> dict[str, Any]:
+    return {
+        "kind": "answer",
+        "requestId": view.request_id,
+        "routerId": router,
+        "response": response,
+        "actor": {"name": router},
+        **fields,
+    }
+
+
 __all__ = [
     "NO",
     "SIGNAL",
@@ -116,11 +196,16 @@ __all__ = [
     "YES",
     "Ask",
     "Gated",
+    "Handle",
+    "Office",
     "answer",
     "claimed",
+    "continued",
     "kinds",
     "message",
     "opened",
+    "pending",
     "refused",
+    "says",
     "submitted",
 ]

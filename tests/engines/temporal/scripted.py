@@ -93,3 +93,8 @@ def scripted(
     if authorize is not None:
         send.authorize(authorize)
     return Scripted(provider, send, MemoryLedger(clock=clock), clock)
+
+
+def reviewed(attempt: Attempt) -> Check:
+    """An ``authorize`` that always asks a person."""
+    return Check.requires_review("people decide")

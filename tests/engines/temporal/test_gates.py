@@ -22,6 +22,7 @@ from tests.engines.temporal.gate_support import (
     Gated,
     answer,
     claimed,
+    continued,
     kinds,
     message,
     opened,
@@ -202,20 +203,10 @@ async def test_D03_a_claim_is_carried_into_the_next_run(gated: Gated, options: d
         token = await claimed(gates, "r1")
         before = await gates.show(asked("r1").request_id)
         await handle.signal(Release.continue_as_new)
-        await ended(gated, handle)
+        await continued(gated, handle)
         assert await gates.show(asked("r1").request_id) == before  # its deadline is the same (D07)
         assert isinstance(await submitted(gates, "r1", token), SubmitOk)
         assert await gated.client.get_workflow_handle(handle.id).result() == [["ada", YES]]
-
-
-async def ended(gated: Gated, handle: Any) -> None:
-    """Wait until a run has continued as new."""
-    first = handle.first_execution_run_id
-    while True:
-        described = await gated.client.get_workflow_handle(handle.id).describe()
-        if described.run_id != first:
-            return
-        await asyncio.sleep(0.05)
 
 
 async def test_D03_claims_while_the_run_ends_are_answered(gated: Gated) -> None:
@@ -229,7 +220,7 @@ async def test_D03_claims_while_the_run_ends_are_answered(gated: Gated) -> None:
             return await gated.gates(handle).claim(asked("r1").request_id, f"router-{number}", claim_token="t")
 
         *claims, _ = await asyncio.gather(*map(claim, range(8)), handle.signal(Release.continue_as_new))
-        await ended(gated, handle)
+        await continued(gated, handle)
         assert sum(each.ok for each in claims) == 1
         assert {each.kind for each in claims if not each.ok} == {"claimed"}
         await gated.client.get_workflow_handle(handle.id).terminate()
@@ -243,7 +234,7 @@ async def test_D05_an_update_that_is_sent_again_in_the_next_run_applies_once(gat
         assert isinstance(await submitted(gates, "r1", token, update_id="click"), SubmitOk)
         await opened(gates, "r2")
         await handle.signal(Release.continue_as_new)
-        await ended(gated, handle)
+        await continued(gated, handle)
         again = await submitted(gates, "r1", token, update_id="click")
         assert (again.kind, again.same) == ("not-claimed", True)
         await gated.client.get_workflow_handle(handle.id).signal(SIGNAL, answer("r2", NO))
@@ -257,7 +248,7 @@ async def test_D03_a_signal_before_its_question_is_carried_too(gated: Gated) -> 
         await opened(gated.gates(handle), "r1")
         await handle.signal(SIGNAL, answer("r2", NO))
         await handle.signal(Release.continue_as_new)
-        await ended(gated, handle)
+        await continued(gated, handle)
         latest = gated.client.get_workflow_handle(handle.id)
         await latest.signal(SIGNAL, answer("r1"))
         assert await latest.result() == [["ada", YES], ["ada", NO]]
@@ -287,15 +278,15 @@ async def test_a_claim_for_a_question_that_does_not_come_in_time_is_missing(gate
 
 async def test_D06_unknown_completed_terminated_and_continued_are_four_results(gated: Gated) -> None:
     async with gated.worker():
-        completed, terminated, continued = [await gated.start(Ask(["r1"], rounds=1)) for _ in range(3)]
-        for handle in (completed, terminated, continued):
+        completed, terminated, renewed = [await gated.start(Ask(["r1"], rounds=1)) for _ in range(3)]
+        for handle in (completed, terminated, renewed):
             await opened(gated.gates(handle), "r1")
         await completed.signal(SIGNAL, answer("r1"))
         await completed.result()
         await terminated.terminate()
-        await continued.signal(Release.continue_as_new)
-        await ended(gated, continued)
-        first = gated.gates(continued, run_id=continued.first_execution_run_id)
+        await renewed.signal(Release.continue_as_new)
+        await continued(gated, renewed)
+        first = gated.gates(renewed, run_id=renewed.first_execution_run_id)
         clients = [gated.gates(completed), gated.gates(terminated), first]
         found = [await submitted(client, "r1", "token") for client in clients]
         assert [each.kind for each in found] == ["completed", "terminated", "continued-as-new"]
@@ -305,7 +296,7 @@ async def test_D06_unknown_completed_terminated_and_continued_are_four_results(g
         assert (await gated.gates(unknown).list_pending()) == gone
         late = await gated.gates(completed).show(asked("r1").request_id)
         assert late is not None and not isinstance(late, WorkflowGone) and late.answer is not None
-        await gated.client.get_workflow_handle(continued.id).terminate()
+        await gated.client.get_workflow_handle(renewed.id).terminate()
 
 
 async def claimed_or_gone(gated: Gated, handle: Any) -> Any:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import uuid
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
@@ -15,91 +12,26 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from corrobo_core import Attempt, Check, MemoryLedger, ReviewDesk, UsageError
+from corrobo_core import MemoryLedger, ReviewDesk, UsageError
 from corrobo_core.gates import GateView
 from corrobo_temporal import (
     CorroboPlugin,
-    TemporalGateClient,
     WorkflowEffects,
     WorkflowGone,
     decision_activities,
     disposition_of,
-    effect_activity,
-    observe_activity,
 )
 from corrobo_temporal.gate_wire import SIGNAL
-from tests.engines.temporal.gate_support import UNCACHED, Gated, Handle, answer, opened, refused
-from tests.engines.temporal.gate_workflows import Send, SendAll
-from tests.engines.temporal.scripted import APPLIED, NOT_APPLIED, UNKNOWN, Scripted, scripted
+from tests.engines.temporal.gate_support import Gated, Handle, Office, answer, opened, pending, refused, says
+from tests.engines.temporal.scripted import APPLIED, NOT_APPLIED, UNKNOWN, reviewed, scripted
 
 ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not today"}
-
-
-def reviewed(attempt: Attempt) -> Check:
-    return Check.requires_review("people decide")
-
-
-class Office:
-    """Workers for one scripted effect: of the workflow, of the effect, and of the reviewers' desk."""
-
-    def __init__(self, gated: Gated, stack: AsyncExitStack) -> None:
-        self.gated, self._stack = gated, stack
-        self.activities, self.decisions = f"act-{uuid.uuid4()}", f"desk-{uuid.uuid4()}"
-
-    async def open(self, case: Scripted, *, desk: bool = True, cached: bool = True, **options: Any) -> None:
-        """Start them."""
-        await self._stack.enter_async_context(self.gated.worker(**({} if cached else UNCACHED)))
-        threads = self._stack.enter_context(ThreadPoolExecutor(4))
-        activities = [
-            effect_activity(case.effect, case.ledger, activity_name="send", look_again_for=timedelta()),
-            observe_activity(case.effect, case.ledger, activity_name="send"),
-        ]
-        effects = Worker(
-            self.gated.client, task_queue=self.activities, activities=activities, activity_executor=threads
-        )
-        await self._stack.enter_async_context(effects)
-        if desk:
-            decisions = decision_activities(case.ledger, effects=[case.effect], **options)
-            worker = Worker(self.gated.client, task_queue=self.decisions, activities=decisions)
-            await self._stack.enter_async_context(worker)
-
-    async def start(self, *references: str, **options: Any) -> tuple[Handle, TemporalGateClient]:
-        """Start the workflow."""
-        order = Send(self.activities, self.decisions, list(references), **options)
-        handle = await self.gated.client.start_workflow(
-            SendAll.run,
-            order,
-            id=f"send-{uuid.uuid4()}",
-            task_queue=self.gated.queue,
-            execution_timeout=timedelta(seconds=60),
-        )
-        return handle, self.gated.gates(handle)
 
 
 @pytest.fixture
 async def office(gated: Gated) -> AsyncIterator[Office]:
     async with AsyncExitStack() as stack:
         yield Office(gated, stack)
-
-
-async def pending(gates: TemporalGateClient, count: int = 1) -> list[GateView]:
-    """That many open questions, as soon as they are asked."""
-    while True:
-        found = await gates.list_pending()
-        if not isinstance(found, WorkflowGone) and len(found) == count:
-            return list(found)
-        await asyncio.sleep(0.05)
-
-
-def says(view: GateView, response: Any, router: str = "ada", **fields: Any) -> dict[str, Any]:
-    return {
-        "kind": "answer",
-        "requestId": view.request_id,
-        "routerId": router,
-        "response": response,
-        "actor": {"name": router},
-        **fields,
-    }
 
 
 def token_of(view: GateView) -> str:
@@ -110,10 +42,10 @@ def token_of(view: GateView) -> str:
 # -- reviews -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
-async def test_A6_an_approved_effect_is_sent_once(office: Office, cached: bool) -> None:
+@pytest.mark.parametrize("cached", [1000, 0], ids=["cached", "uncached"])
+async def test_A6_an_approved_effect_is_sent_once(office: Office, cached: int) -> None:
     case = scripted(APPLIED, authorize=reviewed)
-    await office.open(case, cached=cached)
+    await office.open(case, max_cached_workflows=cached)
     handle, gates = await office.start("rf_1")
     [view] = await pending(gates)
     assert case.provider.writes == []
@@ -255,12 +187,12 @@ async def test_looking_again_settles_it_without_the_person(office: Office) -> No
 # -- what was done before a wait ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
+@pytest.mark.parametrize("cached", [1000, 0], ids=["cached", "uncached"])
 async def test_D17_an_effect_before_a_wait_is_not_repeated_when_the_workflow_resumes(
-    office: Office, cached: bool
+    office: Office, cached: int
 ) -> None:
     case = scripted(APPLIED)
-    await office.open(case, cached=cached)
+    await office.open(case, max_cached_workflows=cached)
     handle, gates = await office.start("rf_1", approve_last="r1")
     await opened(gates, "r1")
     again = await office.gated.reset(handle)  # the whole workflow runs again from its start
