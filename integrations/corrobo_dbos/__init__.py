@@ -1,6 +1,8 @@
-"""Corrobo for DBOS: effects as steps."""
+"""Corrobo for DBOS: effects as steps, and questions to people."""
 
-from corrobo_dbos.failures import CheckpointError
+from corrobo_dbos.failures import CheckpointError, GateClosedError, GateExpiredError, GateSupersededError
+from corrobo_dbos.gates import DbosGates
+from corrobo_dbos.reviewers import DbosGateClient, Delivered, Delivery, NotDecided, NoWorkflow, Progress
 from corrobo_dbos.steps import (
     AsyncEffectStep,
     AsyncFunctionStep,
@@ -14,8 +16,18 @@ __all__ = [
     "AsyncEffectStep",
     "AsyncFunctionStep",
     "CheckpointError",
+    "DbosGateClient",
+    "DbosGates",
+    "Delivered",
+    "Delivery",
     "EffectStep",
     "EffectStepDecorator",
     "FunctionStep",
+    "GateClosedError",
+    "GateExpiredError",
+    "GateSupersededError",
+    "NoWorkflow",
+    "NotDecided",
+    "Progress",
     "effect_step",
 ]

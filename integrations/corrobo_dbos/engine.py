@@ -6,22 +6,31 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbos import DBOS, StepReservation, WorkflowStatusString
+from dbos import DBOS, DBOSClient, StepInfo, StepReservation, WorkflowStatus, WorkflowStatusString
 from dbos import error as dbos_error
+
+from corrobo_core import UsageError
 
 __all__ = [
     "MARK",
     "Place",
+    "Receive",
+    "Workflows",
     "is_dbos_function",
+    "on_event_loop",
     "place",
+    "receive",
+    "receive_async",
     "reserve",
     "run",
     "run_async",
     "sleep",
     "sleep_async",
+    "workflow_id",
 ]
 
 log = logging.getLogger("corrobo_dbos")
@@ -46,6 +55,27 @@ def place() -> Place:
     if DBOS.workflow_id is None:
         return Place.OUTSIDE
     return Place.WORKFLOW if DBOS.step_id is None else Place.STEP
+
+
+def workflow_id() -> str:
+    """Of the workflow that this is called in.
+
+    Raises:
+        UsageError: in none. Not retryable.
+    """
+    found = DBOS.workflow_id
+    if found is None:
+        raise UsageError("corrobo_dbos", "was called outside any workflow")
+    return found
+
+
+def on_event_loop() -> bool:
+    """Whether this thread runs an event loop right now."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def is_dbos_function(fn: object) -> bool:
@@ -116,26 +146,26 @@ def sleep(seconds: float) -> None:
     """
     for part in _parts(seconds):
         time.sleep(part)
-        workflow_id = DBOS.workflow_id
+        own = DBOS.workflow_id
         try:
-            found = DBOS.list_workflows(**_cancelled(workflow_id))
+            found = DBOS.list_workflows(**_cancelled(own))
         except dbos_error.DBOSQueryTimeoutError as error:
-            _not_asked(workflow_id, error)
+            _not_asked(own, error)
         else:
-            _stop_if(found, workflow_id)
+            _stop_if(found, own)
 
 
 async def sleep_async(seconds: float) -> None:
     """`sleep`, on a running event loop."""
     for part in _parts(seconds):
         await asyncio.sleep(part)
-        workflow_id = DBOS.workflow_id
+        own = DBOS.workflow_id
         try:
-            found = await DBOS.list_workflows_async(**_cancelled(workflow_id))
+            found = await DBOS.list_workflows_async(**_cancelled(own))
         except dbos_error.DBOSQueryTimeoutError as error:
-            _not_asked(workflow_id, error)
+            _not_asked(own, error)
         else:
-            _stop_if(found, workflow_id)
+            _stop_if(found, own)
 
 
 def _parts(seconds: float) -> list[float]:
@@ -164,3 +194,58 @@ def _stop_if(found: list[Any], workflow_id: str | None) -> None:
 
 def _not_asked(workflow_id: str | None, error: Exception) -> None:
     log.warning("could not look up whether workflow %s is cancelled: %s", workflow_id, error)
+
+
+# -- messages --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Wait in workflow code for a message, or for the time to pass. What it says is not looked at.
+
+    Takes two step ids, and goes on where it was after a restart.
+
+    Args:
+        topic: of the message.
+        seconds: how long.
+    """
+
+    topic: str
+    seconds: float
+
+
+def receive(topic: str, seconds: float) -> None:
+    """Do what a `Receive` says."""
+    DBOS.recv(topic, seconds)
+
+
+async def receive_async(topic: str, seconds: float) -> None:
+    """`receive`, on the event loop that runs the workflow."""
+    await DBOS.recv_async(topic, seconds)
+
+
+# -- from outside ----------------------------------------------------------------------------------------------
+
+
+class Workflows:
+    """What is asked about workflows from outside of them.
+
+    Args:
+        client: for processes without DBOS; None: this process's own DBOS.
+    """
+
+    def __init__(self, client: DBOSClient | None) -> None:
+        self._dbos: type[DBOS] | DBOSClient = DBOS if client is None else client
+
+    def status(self, workflow_id: str) -> WorkflowStatus | None:
+        """Where a workflow stands; None if there is none."""
+        options: dict[str, Any] = {"workflow_ids": [workflow_id], "load_input": False, "load_output": False}
+        return next(iter(self._dbos.list_workflows(**options)), None)
+
+    def steps(self, workflow_id: str) -> list[StepInfo]:
+        """What is in its history."""
+        return self._dbos.list_workflow_steps(workflow_id)
+
+    def wake(self, workflow_id: str, topic: str, key: str) -> None:
+        """Send a message, once for each key."""
+        self._dbos.send(workflow_id, "look", topic, idempotency_key=key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from corrobo_core import CorroboError
 
-__all__ = ["CheckpointError"]
+__all__ = ["CheckpointError", "GateClosedError", "GateExpiredError", "GateSupersededError"]
 
 
 class CheckpointError(CorroboError):
@@ -28,3 +28,27 @@ class CheckpointError(CorroboError):
 
     def __str__(self) -> str:
         return f"step {self.step!r}, operation {self.operation_id!r}: {self.problem}"
+
+
+class GateClosedError(CorroboError):
+    """Base of what ends a question without an answer. Not retryable: ask another question.
+
+    Args:
+        request_id: of the question.
+        problem: what became of it.
+    """
+
+    def __init__(self, request_id: str, problem: str) -> None:
+        super().__init__(request_id, problem)
+        self.request_id, self.problem = request_id, problem
+
+    def __str__(self) -> str:
+        return f"request {self.request_id!r}: {self.problem}"
+
+
+class GateExpiredError(GateClosedError):
+    """Nobody answered before the deadline. Not retryable: ask another question."""
+
+
+class GateSupersededError(GateClosedError):
+    """A newer question took this one's place. Not retryable: wait for the answer to that one."""

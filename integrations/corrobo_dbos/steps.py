@@ -5,7 +5,6 @@ Source: semantics L2, O5, C9; design "Decorate a DBOS step".
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import inspect
 from collections.abc import Callable, Coroutine
@@ -32,9 +31,12 @@ from corrobo_core import (
 from corrobo_core.contract import Observed
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_dbos import engine
+from corrobo_dbos.alone import Turn
 from corrobo_dbos.checkpoint import checkpoint_of, result_from
 from corrobo_dbos.engine import Place
+from corrobo_dbos.gates import DbosGates
 from corrobo_dbos.patience import Look, Reply, until_decided
+from corrobo_dbos.people import Pass, People
 
 __all__ = [
     "AsyncEffectStep",
@@ -57,9 +59,14 @@ class _Step(Generic[P, R]):
     """What sync and async steps share: an effect, its ledger, and how patient to be."""
 
     def __init__(
-        self, effect: BaseEffect[P, R], ledger: Ledger, name: str | None, look_again_for: timedelta
+        self,
+        effect: BaseEffect[P, R],
+        ledger: Ledger,
+        name: str | None,
+        look_again_for: timedelta,
+        gates: DbosGates | None = None,
     ) -> None:
-        self._effect, self._ledger = effect, ledger
+        self._effect, self._ledger, self._gates = effect, ledger, gates
         self._name, self._look_again_for = name, look_again_for
         self._context: dict[str, Any] = {}
         self.__name__ = effect.effect_name
@@ -106,9 +113,8 @@ class _Step(Generic[P, R]):
     def _checkpoint(self, result: EffectResult[R]) -> dict[str, Any]:
         return checkpoint_of(result, self._effect.definition)
 
-    def _outcome(self, checkpoint: object, operation_id: str) -> R:
-        result: EffectResult[R] = result_from(checkpoint, self._effect.definition, operation_id, self.name)
-        return result.unwrap()
+    def _result(self, checkpoint: object, operation_id: str) -> EffectResult[R]:
+        return result_from(checkpoint, self._effect.definition, operation_id, self.name)
 
     def _place(self) -> Place:
         where = engine.place()
@@ -118,8 +124,16 @@ class _Step(Generic[P, R]):
             )
         return where
 
+    def _people(self, operation_id: str) -> People | None:
+        gates = self._gates
+        return None if gates is None else People(gates, engine.workflow_id(), operation_id)
+
     def _refusal(self, problem: str) -> UsageError:
-        return UsageError(f"effect_step {self.__name__!r}", problem)
+        return UsageError(self._who, problem)
+
+    @property
+    def _who(self) -> str:
+        return f"effect_step {self.__name__!r}"
 
 
 class EffectStep(_Step[P, R]):
@@ -143,7 +157,7 @@ class EffectStep(_Step[P, R]):
         effect = cast("Effect[P, R]", self._effect)
         if where is Place.OUTSIDE:
             return runner.run(effect, *args, **kwargs).unwrap()
-        if _on_event_loop():
+        if engine.on_event_loop():
             raise self._refusal(
                 "is a sync effect in an async workflow, whose event loop it would block; make the effect async"
             )
@@ -156,10 +170,19 @@ class EffectStep(_Step[P, R]):
             except LedgerUnavailable as error:
                 return error
 
-        def work() -> dict[str, Any]:
-            return self._checkpoint(_drive(self._look_again_for, look))
+        def step(reserved: StepReservation, after: Pass) -> EffectResult[R]:
+            def work() -> dict[str, Any]:
+                result = _drive(self._look_again_for, look)
+                if people is not None:
+                    people.take_back(after, result)
+                return self._checkpoint(result)
 
-        return self._outcome(engine.run(reserved, self.name, work), operation_id)
+            return self._result(engine.run(reserved, self.name, work), operation_id)
+
+        people = self._people(operation_id)
+        if people is None:
+            return step(reserved, Pass()).unwrap()
+        return people.waited_for(reserved, step).unwrap()
 
 
 class AsyncEffectStep(_Step[P, R]):
@@ -169,17 +192,19 @@ class AsyncEffectStep(_Step[P, R]):
         """`EffectStep.__call__` for async workflows; several may run at once, as in `asyncio.gather`."""
         if self._place() is Place.OUTSIDE:
             return self._once(*args, **kwargs)
-        if not _on_event_loop():
+        if not engine.on_event_loop():
             raise self._refusal(
                 "is an async effect in a sync workflow, which cannot await it; make the workflow async"
             )
         # Here, and not when it is first awaited: step ids follow the order of the calls.
-        return self._as_step(engine.reserve(), *args, **kwargs)
+        reserved = engine.reserve()
+        turn = None if self._gates is None else Turn(self._who, engine.workflow_id(), reserved.step_id)
+        return self._as_step(reserved, turn, *args, **kwargs)
 
     async def _once(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return (await self._runner().run(self._effect, *args, **kwargs)).unwrap()
 
-    async def _as_step(self, reserved: StepReservation, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def _as_step(self, reserved: StepReservation, turn: Turn | None, *args: P.args, **kwargs: P.kwargs) -> R:
         operation_id, runner = self._operation_id(args, kwargs), self._runner()
 
         async def look(now: bool) -> Reply:
@@ -188,21 +213,26 @@ class AsyncEffectStep(_Step[P, R]):
             except LedgerUnavailable as error:
                 return error
 
-        async def work() -> dict[str, Any]:
-            return self._checkpoint(await _drive_async(self._look_again_for, look))
+        async def step(reserved: StepReservation, after: Pass) -> EffectResult[R]:
+            async def work() -> dict[str, Any]:
+                result = await _drive_async(self._look_again_for, look)
+                if people is not None:
+                    await people.take_back_async(after, result)
+                return self._checkpoint(result)
 
-        return self._outcome(await engine.run_async(reserved, self.name, work), operation_id)
+            return self._result(await engine.run_async(reserved, self.name, work), operation_id)
+
+        people = self._people(operation_id)
+        if people is None or turn is None:
+            return (await step(reserved, Pass())).unwrap()
+        with turn:
+            return (await people.waited_for_async(reserved, step)).unwrap()
 
     def _runner(self) -> AsyncEffectRunner:
         return AsyncEffectRunner(self._ledger, context=self._context)
 
 
-def _on_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+# -- one step's passes -----------------------------------------------------------------------------------------
 
 
 def _drive(look_again_for: timedelta, look: Callable[[bool], Reply]) -> EffectResult[Any]:
@@ -307,22 +337,31 @@ class EffectStepDecorator(Protocol):
 
 
 def effect_step(
-    ledger: Ledger, *, name: str | None = None, look_again_for: timedelta = timedelta(minutes=10)
+    ledger: Ledger,
+    *,
+    name: str | None = None,
+    look_again_for: timedelta = timedelta(minutes=10),
+    gates: DbosGates | None = None,
 ) -> EffectStepDecorator:
     """Make an effect a DBOS step: over ``@effect``, or as ``effect_step(ledger)(refund)``.
 
     Each call in a workflow is one step. It waits inside, for as long as the effect is under way, and DBOS
     checkpoints what was found out. A workflow's timeout or cancellation ends the waiting.
 
+    With ``gates``, an effect that needs a person asks for one and waits: further steps follow the first, so that a
+    workflow may wait in one such effect at a time, and starts a child workflow for each of several.
+
     Args:
         ledger: where operations are recorded.
         name: the step's name in DBOS's history; the operation type unless given. Never changed once used.
-        look_again_for: how long evidence may stay unclear before `InvestigateError` is raised.
+        look_again_for: how long evidence may stay unclear before a person is asked or
+            `InvestigateError` is raised.
+        gates: on the same ledger; without them `ReviewError` and `InvestigateError` say what waits.
 
     Raises:
         UsageError: an argument is not usable, or the effect is a DBOS step already. Not retryable.
 
-    Source: semantics L2, O5, C9.
+    Source: semantics L2, O5, C9, A6.
     """
     if not isinstance(ledger, Ledger):
         raise UsageError("effect_step", "takes a ledger first: @effect_step(ledger), over @effect")
@@ -331,11 +370,14 @@ def effect_step(
     if not isinstance(look_again_for, timedelta) or look_again_for < _ZERO:
         raise UsageError("effect_step", "look_again_for: must be a timedelta, zero or more")
 
+    if gates is not None and not (isinstance(gates, DbosGates) and gates.ledger is ledger):
+        raise UsageError("effect_step", "gates: must be a DbosGates on the same ledger")
+
     def decorate(effect: Any, /) -> Any:
         _refuse_dbos_functions(effect)
         if not isinstance(effect, BaseEffect):
             raise UsageError("effect_step", f"takes an effect, not a {type(effect).__name__}; put it over @effect")
-        return _kind_of(effect)(effect, ledger, name, look_again_for)
+        return _kind_of(effect)(effect, ledger, name, look_again_for, gates)
 
     return decorate
 
