@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -360,6 +363,20 @@ async def test_a_claim_with_a_lease_can_be_taken_over(gated: Gated) -> None:
 
 
 # -- plain signals -------------------------------------------------------------------------------------------
+
+
+async def test_the_temporal_program_answers_as_the_how_to_shows(gated: Gated, temporal_address: str) -> None:
+    """Its answer comes while there is no worker."""
+    handle = await gated.start(Ask(["r1"]))
+    program = Path(sys.executable).with_name("temporal")
+    options = {"--address": temporal_address, "--workflow-id": handle.id, "--name": SIGNAL}
+    given = [part for option in options.items() for part in option]
+    command = [str(program), "workflow", "signal", *given, "--input", json.dumps(answer("r1"))]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    async with gated.worker():
+        assert await handle.result() == [["ada", YES]]
+
 
 BAD: list[Any] = [
     [],
