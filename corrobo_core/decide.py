@@ -126,12 +126,16 @@ def _refused_for_good(facts: Facts) -> bool:
 
 
 def _not_retryable(facts: Facts) -> bool:
-    return not facts.policy.retry.retryable
+    return not facts.policy.retry.retryable and _sent(facts) > 0
 
 
 def _exhausted(facts: Facts) -> bool:
-    sent = sum(attempt.outcome is not Outcome.NOT_SENT for attempt in facts.attempts)
-    return sent >= facts.policy.retry.max_attempts
+    return _sent(facts) >= facts.policy.retry.max_attempts
+
+
+def _sent(facts: Facts) -> int:
+    """How many attempts were, or may have been, sent: ``NOT_SENT`` uses up none (L9)."""
+    return sum(attempt.outcome is not Outcome.NOT_SENT for attempt in facts.attempts)
 
 
 def _key_expired(facts: Facts) -> bool:

@@ -173,7 +173,7 @@ class Hooks:
         decoded = None if response is None else self._definition.response_type.decode(response)
         return evolve(
             self._blank(operation.key),
-            number=latest.number if latest else 1,
+            number=(latest.number if latest else 0) + (with_context or not latest),  # a check is of the next one
             deadline=None if timeout is None else datetime.now(UTC) + timeout,
             stops_at=None if timeout is None else stopwatch() + timeout.total_seconds(),
             outcome=latest.outcome if latest else None,

@@ -58,6 +58,7 @@ from corrobo_core.transitions import (
     decided_by_person,
     late_evidence,
     observable_from,
+    overtaken,
     reserving,
     superseded,
     was_paused,
@@ -470,18 +471,8 @@ class _Pass:
         if made is None or stored is None:
             return _stored(loaded)
         if stored.reserved and stored.latest.nonce == made.nonce:
-            # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there, and the
-            # next pass decides.
-            merged = evolve(
-                stored,
-                attempts=(*stored.attempts[:-1], made),
-                owner=None,
-                disposition=None,
-                reason=(Reason.PAUSED if was_paused(made) else Reason.OVERTAKEN).value,
-                explanation="another pass looked at this attempt before it ended",
-                retry_at=None,
-                nonce=self._nonce(),
-            )
+            # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there.
+            merged = evolve(overtaken(stored, mine, made), nonce=self._nonce())
             reply = yield from Record(merged)
             if isinstance(reply, Written):
                 return Conclusion(reply.operation, reply.reading.now)

@@ -32,6 +32,7 @@ __all__ = [
     "decided_by_person",
     "late_evidence",
     "observable_from",
+    "overtaken",
     "reserving",
     "superseded",
     "was_paused",
@@ -172,6 +173,36 @@ def observable_from(attempt: AttemptRecord) -> datetime:
     """
     assert attempt.started is not None
     return attempt.started + (attempt.window or attempt.timeout or _WINDOW_UNDECLARED)
+
+
+def overtaken(stored: Operation, mine: Operation, made: AttemptRecord) -> Operation:
+    """What another pass stored while this attempt went on, with how the attempt ended; the next pass decides.
+
+    Only an effect that was seen is kept as what it is: forgotten, a later reversal could look like a reason to
+    send again (O6).
+    """
+    merged = evolve(
+        stored,
+        attempts=(*stored.attempts[:-1], made),
+        owner=None,
+        disposition=None,
+        reason=(Reason.PAUSED if was_paused(made) else Reason.OVERTAKEN).value,
+        explanation="another pass looked at this attempt before it ended",
+        retry_at=None,
+        episode=None,
+    )
+    if mine.evidence is not Evidence.APPLIED:
+        return merged
+    return evolve(
+        merged,
+        disposition=mine.disposition,
+        reason=mine.reason,
+        explanation=mine.explanation,
+        evidence=mine.evidence,
+        effect=mine.effect,
+        history=stored.history.plus(mine.history.last[-1]),
+        looking_since=None,
+    )
 
 
 def late_evidence(mine: Operation, made: AttemptRecord) -> JSON:

@@ -25,12 +25,12 @@ def asked(pass_: Transcript) -> list[str]:
     return [type(command).__name__ for command in pass_.commands]
 
 
-def attempting() -> tuple[Transcript, Operation]:
+def attempting(evidence: Evidence = APPLIED) -> tuple[Transcript, Operation]:
     """A pass whose first attempt was sent, and whose read found it; the operation as reserved."""
     pass_ = running()
     opened = pass_.opened_new()
     pass_.executed(response="ok")
-    pass_.saw(APPLIED, effect="refund", stored={"id": 1})
+    pass_.saw(evidence, effect="refund", stored={"id": 1})
     return pass_, started(opened.operation, 0)
 
 
@@ -198,9 +198,10 @@ def test_C2_a_pass_that_only_looked_keeps_nothing() -> None:
     assert asked(pass_) == ["Open", "Observe", "Reconcile", "Record", "Load"]
 
 
-def test_C2_an_attempt_that_somebody_looked_at_meanwhile_gets_its_outcome() -> None:
+@pytest.mark.parametrize("evidence", [APPLIED, Evidence.NOT_APPLIED, Evidence.CONFLICTED, Evidence.UNKNOWN])
+def test_C2_an_attempt_that_somebody_looked_at_meanwhile_gets_its_outcome(evidence: Evidence) -> None:
     """A reader found it STILL_RUNNING and wrote so; nobody superseded it."""
-    pass_, reserved = attempting()
+    pass_, reserved = attempting(evidence)
     pass_.refused(Record)
     looked = evolve(
         reserved,
@@ -213,9 +214,14 @@ def test_C2_an_attempt_that_somebody_looked_at_meanwhile_gets_its_outcome() -> N
     pass_.loaded(looked, now=12, holder=Holder.RUNNING)
     merged = pass_.recorded(now=13)
     assert (merged.latest.outcome, merged.latest.response, merged.owner) == (Outcome.RESPONDED, "ok", None)
-    assert (merged.disposition, merged.retry_at) == (None, None), "the next pass looks at once, and decides"
+    if evidence is APPLIED:  # O6: forgotten, a later reversal could look like a reason to send again
+        assert (merged.disposition, merged.evidence) == (Disposition.COMPLETE, APPLIED)
+        assert (merged.effect, merged.history.last[-1].evidence) == ({"id": 1}, APPLIED)
+    else:
+        assert (merged.disposition, merged.reason) == (None, Reason.OVERTAKEN.value)
+    assert merged.retry_at is None, "the next pass looks at once, and decides"
     assert merged.version == 3
-    assert not pass_.end().saw_effect
+    pass_.end()
     assert pass_.sent == 1
 
 

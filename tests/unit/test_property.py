@@ -126,8 +126,8 @@ class Judge:
         insist(not running, "sent while the owner of an attempt lives")
         latest, retry = before[-1], self.policy.retry
         insist(latest.outcome is not Outcome.REJECTED or latest.retryable, "sent after a refusal for good")
-        insist(retry.retryable, "sent although policy forbids it")
         sent = sum(attempt.outcome is not Outcome.NOT_SENT for attempt in before)
+        insist(retry.retryable or not sent, "sent although policy forbids it")
         insist(sent < retry.max_attempts, "sent more often than allowed")
         insist(not stored.closed, "sent for an operation that was closed")
 
