@@ -351,6 +351,12 @@ def _intent_parameters(effect: str, fn: Callable[..., Any]) -> list[inspect.Para
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:
         raise ContractError(effect, "execute", "its first positional parameter must be the attempt")
+    if not _may_be_attempt(parameters[0].annotation):
+        raise ContractError(
+            effect,
+            "execute",
+            f"its first parameter, {parameters[0].name!r}, must be the attempt: annotate it Attempt",
+        )
     if parameters[0].name in ("self", "cls"):
         raise ContractError(effect, "execute", "is a method, so that self would be the attempt; use EffectContract")
     for parameter in parameters[1:]:
@@ -359,6 +365,12 @@ def _intent_parameters(effect: str, fn: Callable[..., Any]) -> list[inspect.Para
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise ContractError(effect, f"parameter **{parameter.name}", "has no fixed fields; list them")
     return parameters[1:]
+
+
+def _may_be_attempt(annotation: object) -> bool:
+    if isinstance(annotation, str):  # not resolved yet
+        return any(word in annotation for word in ("Attempt", "Any", "object"))
+    return annotation in (inspect.Parameter.empty, Any, object, Attempt)
 
 
 # -- classes -------------------------------------------------------------------------------------------------

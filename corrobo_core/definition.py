@@ -45,10 +45,27 @@ class Hook:
         is_async = inspect.iscoroutinefunction(fn)
         for count, takes_intent in ((len(first) + len(intent), True), (len(first), False)):
             if (takes_intent or not long) and _accepts(signature, count, intent if takes_intent else ()):
+                if takes_intent:
+                    _refuse_other_names(effect, name, signature, len(first), intent)
                 return cls(fn, takes_intent and bool(intent), is_async)
         wanted = ", ".join(first)
         also = ", ".join((*first, *intent))
         raise ContractError(effect, name, f"must take ({wanted}) or ({also}), not {signature}")
+
+
+def _refuse_other_names(
+    effect: str, hook: str, signature: inspect.Signature, skip: int, intent: tuple[str, ...]
+) -> None:
+    """The intent comes by position: two names exchanged would look up the wrong thing and find nothing there."""
+    named = [p.name for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_POSITIONAL]
+    found, wanted = named[skip : skip + len(intent)], list(intent)
+    if len(found) == len(wanted) and [name.lstrip("_") for name in found] != [n.lstrip("_") for n in wanted]:
+        raise ContractError(
+            effect,
+            hook,
+            f"takes ({', '.join(found)}) where the effect takes ({', '.join(wanted)});"
+            " give its parameters the same names in the same order",
+        )
 
 
 def _accepts(signature: inspect.Signature, count: int, intent: tuple[str, ...]) -> bool:

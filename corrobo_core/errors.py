@@ -25,6 +25,7 @@ __all__ = [
     "LedgerCorruptError",
     "LedgerError",
     "LedgerNotMigratedError",
+    "LedgerNotReadyError",
     "LedgerTooNewError",
     "LedgerUnavailable",
     "NotSent",
@@ -225,17 +226,24 @@ class LedgerError(CorroboError):
         return f"{self.ledger}: {self.problem}"
 
 
-class LedgerUnavailable(LedgerError):
+class LedgerNotReadyError(LedgerError):
+    """The ledger cannot answer now. What was sent before is as it was: this is nobody's outcome.
+
+    An operator, a deploy or time mends it; whoever retries by itself, such as an engine, should go on doing so.
+    """
+
+
+class LedgerUnavailable(LedgerNotReadyError):
     """The database did not answer in a bounded time (C9). Retryable: the next pass observes first."""
 
     retryable = True
 
 
-class LedgerNotMigratedError(LedgerError):
+class LedgerNotMigratedError(LedgerNotReadyError):
     """The ledger has no schema, or an older one than this release needs (C12). Run the named command."""
 
 
-class LedgerTooNewError(LedgerError):
+class LedgerTooNewError(LedgerNotReadyError):
     """The ledger's schema is newer than this release knows (C12). Upgrade the library."""
 
 
@@ -243,7 +251,7 @@ class DurabilityError(LedgerError):
     """The database may forget what it has confirmed (C10). Change the setting, or accept it in words."""
 
 
-class StandbyError(LedgerError):
+class StandbyError(LedgerNotReadyError):
     """The address leads to a hot standby (C8). Pass the primary's."""
 
 

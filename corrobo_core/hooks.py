@@ -241,14 +241,14 @@ class Hooks:
     def _judged(self, verdict: Any) -> Judged | Raised:
         if not isinstance(verdict, Verdict) or not isinstance(verdict.evidence, Evidence):
             return _nonsense("reconcile", verdict, "a Verdict")
-        applied = verdict.evidence is Evidence.APPLIED
-        return Judged(
-            verdict.evidence,
-            self._text(verdict.code),
-            self._text(verdict.explanation),
-            effect=verdict.effect if applied else None,
-            stored=self._definition.effect_type.encode(verdict.effect) if applied else None,
-        )
+        code, explanation = self._text(verdict.code), self._text(verdict.explanation)
+        if verdict.evidence is not Evidence.APPLIED:
+            return Judged(verdict.evidence, code, explanation)
+        kind, effect = self._definition.effect_type, verdict.effect
+        stored = kind.encode(effect)
+        if not kind.fits(stored):  # not what the effect returns: said now, and not by a later pass alone
+            effect = LOST
+        return Judged(verdict.evidence, code, explanation, effect, stored)
 
 
 def _saw(observation: Any, began: float) -> Saw | Raised:

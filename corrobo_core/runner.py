@@ -126,7 +126,7 @@ class _Pass:
     def _effect(self, end: Conclusion, operation: Operation) -> tuple[Any, bool]:
         """The confirmed effect, and whether its value is lost (T4)."""
         if end.saw_effect:
-            return end.effect, False
+            return (None, True) if end.effect is LOST else (end.effect, False)
         if operation.disposition is not Disposition.COMPLETE:
             return None, False
         effect = self.definition.effect_type.decode(operation.effect)
@@ -139,6 +139,10 @@ class _Runner:
     def __init__(
         self, ledger: Ledger, *, context: Mapping[str, Any] | None = None, observe_now: bool = False
     ) -> None:
+        if not hasattr(ledger, "perform_async"):
+            raise UsageError(
+                type(self).__name__, f"takes a ledger, such as SqliteLedger(...), not a {type(ledger).__name__}"
+            )
         self.ledger = ledger
         self._context = dict(context or {})
         self._observe_now = observe_now

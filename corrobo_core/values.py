@@ -42,3 +42,7 @@ class ValueType:
             return self._adapter.validate_python(value)
         except Exception:  # whatever the type's own validation raises
             return LOST
+
+    def fits(self, stored: JSON) -> bool:
+        """Whether a stored value is of the type; one that could not be stored says nothing against it."""
+        return isinstance(decode_value(stored), Unstorable) or self.decode(stored) is not LOST

@@ -23,6 +23,8 @@ def seen(attempt: Attempt) -> Observation[list[dict[str, object]]]:
 
 @seen.reconcile
 def judge(attempt: Attempt, found: list[dict[str, object]]) -> Verdict[dict[str, object]]:
+    if len(found) > 1:
+        return Verdict.conflicted("REFUNDED_TWICE", "the provider lists more than one")
     if found:
         return Verdict.applied("REFUNDED", "the provider lists this refund", effect=found[0])
     return Verdict.not_applied("NO_REFUND", "the provider lists no such refund")

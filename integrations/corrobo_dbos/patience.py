@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from corrobo_core import Backoff, Disposition, EffectResult, LedgerUnavailable, Reason
+from corrobo_core import Backoff, Disposition, EffectResult, LedgerNotReadyError, Reason
 
 __all__ = ["Look", "Pause", "Program", "Reply", "until_decided"]
 
@@ -33,7 +33,7 @@ _LEDGER_GONE = Backoff(timedelta(seconds=1), timedelta(seconds=30))
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Make one pass. The reply is its result, or the `LedgerUnavailable` that it raised.
+    """Make one pass. The reply is its result, or the `LedgerNotReadyError` that it raised.
 
     Args:
         now: read the world also before the recorded ``retry_at``.
@@ -53,7 +53,7 @@ class Pause:
     seconds: float
 
 
-Reply: TypeAlias = EffectResult[Any] | LedgerUnavailable
+Reply: TypeAlias = EffectResult[Any] | LedgerNotReadyError
 Program: TypeAlias = Generator[Look | Pause, Reply | None, EffectResult[Any]]
 
 
@@ -67,7 +67,7 @@ def until_decided(look_again_for: timedelta) -> Program:
     now, failures, passes = False, 0, 0
     while True:
         reply = yield Look(now)
-        if isinstance(reply, LedgerUnavailable):
+        if isinstance(reply, LedgerNotReadyError):
             # Nobody knows what happened; that is no outcome and must not become the step's (C9).
             pause = _LEDGER_GONE.delay(failures)
             failures += 1

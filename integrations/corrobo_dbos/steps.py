@@ -24,7 +24,7 @@ from corrobo_core import (
     EffectContract,
     EffectResult,
     EffectRunner,
-    LedgerUnavailable,
+    LedgerNotReadyError,
     Observation,
     UsageError,
 )
@@ -167,7 +167,7 @@ class EffectStep(_Step[P, R]):
         def look(now: bool) -> Reply:
             try:
                 return (runner.observing_now() if now else runner).run(effect, *args, **kwargs)
-            except LedgerUnavailable as error:
+            except LedgerNotReadyError as error:
                 return error
 
         def step(reserved: StepReservation, after: Pass) -> EffectResult[R]:
@@ -210,7 +210,7 @@ class AsyncEffectStep(_Step[P, R]):
         async def look(now: bool) -> Reply:
             try:
                 return await (runner.observing_now() if now else runner).run(self._effect, *args, **kwargs)
-            except LedgerUnavailable as error:
+            except LedgerNotReadyError as error:
                 return error
 
         async def step(reserved: StepReservation, after: Pass) -> EffectResult[R]:

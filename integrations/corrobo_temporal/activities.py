@@ -121,7 +121,7 @@ def effect_activity(
 
         * `EffectNotYetError`: come back later. The server retries it when the next pass is useful.
         * `EffectReplanError`, `EffectReviewError`, `EffectInvestigateError`, `EffectValueLostError`: final.
-        * ``ApplicationError`` with the core error's name as type: refused; retried only for LedgerUnavailable.
+        * ``ApplicationError`` with the core error's name as type: refused; retried only for a LedgerNotReadyError.
         * UsageError: outside an activity.
 
     Raises:

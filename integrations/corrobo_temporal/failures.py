@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from corrobo_core import CorroboError, Disposition, EffectResult, Evidence, LedgerError
+from corrobo_core import CorroboError, Disposition, EffectResult, Evidence, LedgerError, LedgerNotReadyError
 
 __all__ = [
     "DETAILS_VERSION",
@@ -228,6 +228,7 @@ _REFUSALS = {
     "IdentityError": "the operation id is not usable",
     "IdentityReused": "the operation id already belongs to another operation type or intent",
     "IntentError": "the intent cannot be bound or stored exactly",
+    "LedgerNotMigratedError": "the ledger must be migrated first",
     "LedgerUnavailable": "the ledger did not answer",
     "UsageError": "a function was called where it cannot work",
 }
@@ -241,5 +242,5 @@ def refusal_for(error: CorroboError) -> ApplicationError:
         _REFUSALS.get(name, general),
         {"version": DETAILS_VERSION, "error": name, "explanation": str(error)},
         type=name,
-        non_retryable=not error.retryable,
+        non_retryable=not (error.retryable or isinstance(error, LedgerNotReadyError)),
     )

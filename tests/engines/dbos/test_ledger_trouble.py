@@ -10,8 +10,8 @@ from dbos import DBOS, SetWorkflowID
 
 from corrobo_core import EffectRunner, LedgerUnavailable
 from corrobo_core.commands import LedgerCommand, Open, Record
-from corrobo_core.errors import LedgerNotMigratedError
-from corrobo_core.ledgers.sqlite import SqliteLedger
+from corrobo_core.errors import DurabilityError, LedgerNotMigratedError
+from corrobo_core.ledgers.ports import Ledger
 from corrobo_dbos import effect_step
 from tests.engines.dbos.app import async_credit_effect, credit_effect
 from tests.engines.dbos.conftest import Local
@@ -22,7 +22,7 @@ R = TypeVar("R")
 class Failing:
     """A ledger in front of another one, whose next commands of a kind fail."""
 
-    def __init__(self, ledger: SqliteLedger, kind: type[LedgerCommand[Any]], error: Exception, times: int) -> None:
+    def __init__(self, ledger: Ledger, kind: type[LedgerCommand[Any]], error: Exception, times: int) -> None:
         self._ledger, self._kind, self._error, self.left = ledger, kind, error, times
 
     def __getattr__(self, name: str) -> Any:
@@ -101,7 +101,7 @@ def test_c16_a_plain_step_replays_the_deadlock_for_ever(local: Local) -> None:
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_ledger_that_cannot_be_used_fails_the_workflow_but_leaves_no_checkpoint(local: Local, kind: str) -> None:
-    ledger: Any = Failing(local.ledger, Open, LedgerNotMigratedError("sqlite", "run corroboctl migrate"), 1)
+    ledger: Any = Failing(local.ledger, Open, DurabilityError("sqlite", "synchronous is off"), 1)
     credit = effect_step(ledger)(credit_effect(local.http))
     credit_async = effect_step(ledger)(async_credit_effect(local.http))
 
@@ -115,9 +115,23 @@ def test_a_ledger_that_cannot_be_used_fails_the_workflow_but_leaves_no_checkpoin
 
     workflows: dict[str, Callable[[], Any]] = {"sync": pay, "async": pay_async}
     local.launch()
-    with SetWorkflowID("wf"), pytest.raises(LedgerNotMigratedError, match="run corroboctl migrate"):
+    with SetWorkflowID("wf"), pytest.raises(DurabilityError, match="synchronous is off"):
         DBOS.start_workflow(workflows[kind]).get_result()
 
     assert local.steps("wf") == []
     assert DBOS.fork_workflow("wf", 1).get_result() == "rf_81"
+    assert local.http.count("rf_81") == 1
+
+
+def test_a_ledger_that_must_be_migrated_first_is_waited_for(local: Local) -> None:
+    """A deploy came before its migration: what was written before is nobody's failure."""
+    ledger: Any = Failing(local.ledger, Open, LedgerNotMigratedError("sqlite", "call migrate"), 1)
+    credit = effect_step(ledger)(credit_effect(local.http))
+
+    @DBOS.workflow(name="early")
+    def pay() -> str:
+        return credit("rf_81", 5_000).reference
+
+    local.launch()
+    assert DBOS.start_workflow(pay).get_result() == "rf_81"
     assert local.http.count("rf_81") == 1
