@@ -17,6 +17,7 @@ from corrobo_core import BaseEffect, DecisionRecorded, DecisionRefused, IntentEr
 from corrobo_core.gates import (
     Answer,
     ClaimResult,
+    GateEvent,
     GateStatus,
     GateView,
     ReleaseResult,
@@ -158,6 +159,10 @@ class DbosGateClient:
     def show(self, request_id: str) -> GateView | None:
         """One question, or None; without tokens."""
         return self._gates.show(request_id)
+
+    def history(self, request_id: str | None = None) -> tuple[GateEvent, ...]:
+        """The events, of one question or of all. They hold claim tokens (G12)."""
+        return self._gates.history(request_id)
 
     def progress(self, request_id: str) -> Progress | None:
         """Where a question stands, to see an answer that nobody consumes; None if there is no such question."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -16,13 +17,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from dbos import DBOS, SetWorkflowID
+from dbos import DBOS, SetWorkflowID, StepReservation
 
 from corrobo_core import AsyncEffect, Attempt, Backoff, Effect, Observation, Verdict, effect
 from corrobo_core.ledgers.env import from_env
 from corrobo_core.ledgers.ports import Ledger
-from corrobo_dbos import effect_step
+from corrobo_dbos import DbosGates, GateExpiredError, effect_step
+from corrobo_dbos.asking import LOOK, Step
 from examples.http_ledger import Credit, HttpLedger
+from tests.engines.dbos.questions import SELDOM, question
 from tests.support.dbos import dbos_config, running_dbos
 
 ACCOUNT = "alice"
@@ -83,6 +86,20 @@ def async_credit_effect(
     return credit
 
 
+class DyingGates(DbosGates):
+    """Gates whose process dies the first time it was woken, before it has looked; the HTTP ledger remembers."""
+
+    def __init__(self, ledger: Ledger, http: HttpLedger) -> None:
+        super().__init__(ledger, look_every=SELDOM)
+        self._http = http
+
+    def step(self, reserved: StepReservation, ask: Step) -> object:
+        if ask.name == LOOK and not self._http.count("died"):
+            self._http.credit(ACCOUNT, "died", 1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(reserved, ask)
+
+
 def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
     """Register the workflows; their arguments are references."""
     credit = effect_step(ledger)(credit_effect(http))
@@ -118,7 +135,29 @@ def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
     def patient(reference: str) -> str:
         return credit_late(reference, 5_000).reference
 
+    gates, dying = DbosGates(ledger, look_every=SELDOM), DyingGates(ledger, http)
+
+    @DBOS.workflow(name="asking")
+    def asking(reference: str) -> str:
+        answer = gates.ask(question(reference))
+        return f"{answer.response} {credit(reference, 5_000).reference}"
+
+    @DBOS.workflow(name="dying")
+    def dying_(reference: str) -> str:
+        answer = dying.ask(question(reference))
+        return f"{answer.response} {credit(reference, 5_000).reference}"
+
+    @DBOS.workflow(name="deadline")
+    def deadline(reference: str) -> str:
+        try:
+            return str(gates.ask(question(reference), deadline=LONG_WINDOW).response)
+        except GateExpiredError:
+            return "expired"
+
     return {
+        "asking": asking,
+        "deadline": deadline,
+        "dying": dying_,
         "guarded": guarded,
         "guarded_async": guarded_async,
         "naive": naive,

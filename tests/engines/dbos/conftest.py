@@ -63,17 +63,23 @@ class World:
         assert found is not None
         return found
 
-    def wait_for_step(self, workflow_id: str, step_id: int, timeout: float = 30.0) -> None:
-        """Wait until DBOS has checkpointed a step."""
+    @contextmanager
+    def client(self) -> Iterator[DBOSClient]:
+        """A client of DBOS's database, for processes without DBOS."""
         url = self.system_database
         client = DBOSClient(system_database_url=url if "://" in url else f"sqlite:///{url}")
         try:
+            yield client
+        finally:
+            client.destroy()
+
+    def wait_for_step(self, workflow_id: str, step_id: int, timeout: float = 30.0) -> None:
+        """Wait until DBOS has checkpointed a step."""
+        with self.client() as client:
             wait_until(
                 lambda: any(step["function_id"] == step_id for step in client.list_workflow_steps(workflow_id)),
                 timeout,
             )
-        finally:
-            client.destroy()
 
 
 @dataclass(frozen=True)
@@ -116,18 +122,18 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, http_ledger: HttpLedge
 
 
 @dataclass(frozen=True)
-class Local:
+class Here:
     """DBOS, the ledger and the outside system of one test, all reached from this process.
 
     Attributes:
         http: the outside system.
         ledger: the effect ledger, migrated.
-        path: of DBOS's database, for another launch.
+        path: of DBOS's database, or its URL, for another launch.
     """
 
     http: HttpLedger
-    ledger: SqliteLedger
-    path: Path
+    ledger: SqliteLedger | PostgresLedger
+    path: Path | str
 
     def launch(self, serializer: Serializer | None = None) -> None:
         """Launch DBOS, after the workflows were registered."""
@@ -141,6 +147,13 @@ class Local:
         return [(step["function_id"], step["function_name"]) for step in DBOS.list_workflow_steps(workflow_id)]
 
 
+@dataclass(frozen=True)
+class Local(Here):
+    """The same, on SQLite."""
+
+    ledger: SqliteLedger
+
+
 @pytest.fixture
 def local(tmp_path: Path, http_ledger: HttpLedger) -> Iterator[Local]:
     """A registry of its own and an SQLite database; the test launches DBOS."""
@@ -149,5 +162,17 @@ def local(tmp_path: Path, http_ledger: HttpLedger) -> Iterator[Local]:
         ledger.migrate()
         try:
             yield Local(http_ledger, ledger, tmp_path / "dbos.db")
+        finally:
+            DBOS.destroy(destroy_registry=True)
+
+
+@pytest.fixture
+def here(world: World) -> Iterator[Here]:
+    """Likewise, on SQLite and on PostgreSQL."""
+    DBOS.destroy(destroy_registry=True)
+    database = world.system_database
+    with world.open_ledger() as ledger:
+        try:
+            yield Here(world.http, ledger, database if "://" in database else Path(database))
         finally:
             DBOS.destroy(destroy_registry=True)

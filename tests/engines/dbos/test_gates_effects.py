@@ -154,7 +154,7 @@ def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_agai
 def test_an_approval_that_lapsed_is_asked_for_again(local: Local) -> None:
     """The write was refused for now; the approval is older than it may be when it would be sent again."""
     local.http.fail_next(refused(503))
-    credit = reviewed(local, max_approval_age=timedelta(seconds=3), in_flight_window=timedelta(seconds=4))
+    credit = reviewed(local, max_approval_age=timedelta(seconds=4), in_flight_window=timedelta(seconds=5))
     handle = start(local, gated(local, credit, SELDOM))
     client = desk_client(local)
     first = waiting(client)
