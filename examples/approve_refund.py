@@ -1,7 +1,7 @@
 """A refund above a limit waits for a person: ``python -m examples.approve_refund [--json]``.
 
-The payment system first answers 503, which may still have been carried out, so its window is waited out. By then the
-approval is too old to send anything, and is asked for again. The payment system counts one refund.
+The payment system first answers 503, which may still have been carried out, so its window is waited out. By then
+the approval is too old to send anything, and is asked for again. The payment system counts one refund.
 """
 
 from __future__ import annotations
