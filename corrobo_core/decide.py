@@ -50,6 +50,11 @@ class Decision:
     reason: Reason
     retry_at: datetime | None = None
 
+    @property
+    def attempt_now(self) -> bool:
+        """Another attempt is safe, and need not wait."""
+        return self.disposition is Disposition.RETRY and self.retry_at is None
+
 
 # -- settlement (D4) -----------------------------------------------------------------------------------------
 

@@ -189,7 +189,7 @@ class _Pass:
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
         settled, safe = self._settle(look, reading, running=running)
-        if safe.disposition is Disposition.RETRY and safe.retry_at is None:
+        if safe.attempt_now:
             return (yield from self._next_attempt(settled, reading))
         return (yield from self._record(settled, reading, look))
 
@@ -428,23 +428,22 @@ class _Pass:
             operation = with_attestation(operation, grant, Evidence.NOT_APPLIED)
         open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
         unanswered = decision.disposition is Disposition.INVESTIGATE  # while it converges, nobody need be called
-        retry_now = decision.disposition is Disposition.RETRY and decision.retry_at is None
         asked = operation.episode is not None and operation.episode.kind is Disposition.REVIEW
         settled = evolve(
             operation,
             disposition=decision.disposition,
             reason=decision.reason.value,
             explanation=look.explanation,
-            retry_at=look.began if retry_now else decision.retry_at,
+            retry_at=look.began if decision.attempt_now else decision.retry_at,
             evidence=look.evidence,
             effect=look.stored if look.evidence is Evidence.APPLIED else operation.effect,
             looks=operation.looks + 1 if open_question else 0,
             looking_since=(operation.looking_since or look.began) if unanswered else None,
-            episode=operation.episode if unanswered or (retry_now and asked) else None,
+            episode=operation.episode if unanswered or (decision.attempt_now and asked) else None,
         )
         if unanswered:
             settled = self._waiting(settled, Disposition.INVESTIGATE, decision.reason.value, "", reading)
-        if settled.closed or retry_now:  # seen, or decided, while its owner still runs: nothing to wait for
+        if settled.closed or decision.attempt_now:  # seen or decided while its owner runs: nothing to wait for
             settled = superseded(settled)
         return settled, decision
 
