@@ -1,14 +1,19 @@
-"""What a person's answer costs on PostgreSQL."""
+"""What a person's answer costs: on PostgreSQL, and in a workflow."""
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from temporalio.client import Client
+
 from corrobo_core import PostgresLedger
 from corrobo_core.gates import GateDefinition, GateRequest, StoredGateClient, create_gate
 from corrobo_core.records import JSON
+from tests.engines.temporal.gate_support import Ask, Gated, claimed, submitted
+from tests.support.temporal import running_temporal
 
 REQUESTS, ROUTERS = 1_000, 32
 SCHEMA: dict[str, JSON] = {"type": "object", "required": ["approved"]}
@@ -64,3 +69,24 @@ def _race(ledger: PostgresLedger) -> float:
         won = sum(threads.map(router, (f"router-{number}" for number in range(ROUTERS))))
     assert won == REQUESTS, "each request has exactly one winner"
     return ROUTERS * REQUESTS / (time.perf_counter() - start)
+
+
+def temporal() -> dict[str, float]:
+    """Claim and submit by updates, one question after the other."""
+    with running_temporal() as address:
+        return {"temporal_gate_roundtrip_ms": asyncio.run(_updates(address))}
+
+
+async def _updates(address: str) -> float:
+    gated, times = Gated(await Client.connect(address)), []
+    revisions = [f"r{number}" for number in range(100)]
+    async with gated.worker():
+        handle = await gated.start(Ask(list(revisions)))
+        gates = gated.gates(handle)
+        for revision in revisions:
+            start = time.perf_counter()
+            answer = await submitted(gates, revision, await claimed(gates, revision))
+            times.append((time.perf_counter() - start) * 1e3)
+            assert answer.ok
+        await handle.result()
+    return statistics.median(times)
