@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import core, engines, gates, postgres
+from tests.bench import core, dbos_gates, engines, gates, postgres
 from tests.support.postgres import fresh_database, running_postgres
 
 # key -> (what, comparison, bound); no bound: reported only.
@@ -28,6 +28,7 @@ TARGETS: dict[str, tuple[str, str, float]] = {
     "gate_claim_submit_ms": ("claim and submit of a stored gate, p50, ms", "", 0),
     "gate_race_ops": ("claims tried in a second, 32 routers on 1,000 requests", "", 0),
     "temporal_gate_roundtrip_ms": ("claim and submit of a workflow's gate by updates, p50, ms", "", 0),
+    "dbos_gate_roundtrip_ms": ("claim and submit until the DBOS workflow goes on, p50, ms", "", 0),
 }
 MEETS: dict[str, Callable[[float, float], bool]] = {
     "==": lambda found, bound: found == bound,
@@ -58,6 +59,7 @@ PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "growth": lambda: with_server(postgres.growth),
     "gates": lambda: with_postgres(gates.stored),
     "temporal-gates": gates.temporal,
+    "dbos-gates": lambda: with_server(dbos_gates.roundtrip),
     "temporal": lambda: with_postgres(engines.temporal),
     "dbos": lambda: with_server(engines.dbos),
 }
