@@ -12,29 +12,29 @@ from dbos import DBOS, SetWorkflowID
 from corrobo_core import MemoryLedger, UsageError
 from corrobo_core.gates import Answer, GateArgumentError, StoredGateClient
 from corrobo_dbos import DbosGateClient, DbosGates, Delivered, GateExpiredError
-from tests.engines.dbos.conftest import Local
+from tests.engines.dbos.conftest import Here, Local
 from tests.engines.dbos.questions import OFTEN, REQUEST, SELDOM, YES, answered, question, waiting, waits_for_message
 
 
-def test_an_answer_wakes_its_workflow_and_replays_from_its_history(local: Local) -> None:
-    gates = DbosGates(local.ledger, look_every=SELDOM)
+def test_an_answer_wakes_its_workflow_and_replays_from_its_history(here: Here) -> None:
+    gates = DbosGates(here.ledger, look_every=SELDOM)
 
     @DBOS.workflow()
     def release() -> str:
         answer = gates.ask(question())
         return f"{answer.router_id} {answer.response}"
 
-    local.launch()
+    here.launch()
     with SetWorkflowID("wf"):
         handle = DBOS.start_workflow(release)
-    client = DbosGateClient(local.ledger, "wf")
+    client = DbosGateClient(here.ledger, "wf")
     asked = waiting(client)
     waits_for_message("wf")
     delivered = answered(client, asked)
 
     assert delivered == Delivered(Answer("router", '{"approved":true}'), again=False, woken=True)
     assert handle.get_result() == "router {'approved': True}"
-    assert local.steps("wf") == [
+    assert here.steps("wf") == [
         (1, "corrobo.gate.post"),
         (2, "DBOS.recv"),
         (3, "DBOS.sleep"),
@@ -44,17 +44,17 @@ def test_an_answer_wakes_its_workflow_and_replays_from_its_history(local: Local)
         assert release() == "router {'approved': True}"
 
 
-async def test_an_async_workflow_asks_likewise(local: Local) -> None:
-    gates = DbosGates(local.ledger, look_every=SELDOM)
+async def test_an_async_workflow_asks_likewise(here: Here) -> None:
+    gates = DbosGates(here.ledger, look_every=SELDOM)
 
     @DBOS.workflow()
     async def release() -> Any:
         return (await gates.ask_async(question())).response
 
-    local.launch()
+    here.launch()
     with SetWorkflowID("wf"):
         handle = await DBOS.start_workflow_async(release)
-    client = DbosGateClient(local.ledger, "wf")
+    client = DbosGateClient(here.ledger, "wf")
     asked = await asyncio.to_thread(waiting, client)
     await asyncio.to_thread(answered, client, asked)
 
@@ -63,8 +63,8 @@ async def test_an_async_workflow_asks_likewise(local: Local) -> None:
     assert [step["function_name"] for step in steps][:2] == ["corrobo.gate.post", "DBOS.recv"]
 
 
-async def test_two_questions_side_by_side_in_one_workflow_are_refused(local: Local) -> None:
-    gates = DbosGates(local.ledger, look_every=OFTEN)
+async def test_two_questions_side_by_side_in_one_workflow_are_refused(here: Here) -> None:
+    gates = DbosGates(here.ledger, look_every=OFTEN)
 
     async def indirectly(revision: str) -> Any:
         return (await gates.ask_async(question(revision, f"gate-{revision}"))).response
@@ -74,10 +74,10 @@ async def test_two_questions_side_by_side_in_one_workflow_are_refused(local: Loc
         found = await asyncio.gather(indirectly("one"), indirectly("two"), return_exceptions=True)
         return [str(one) for one in found]
 
-    local.launch()
+    here.launch()
     with SetWorkflowID("wf"):
         handle = await DBOS.start_workflow_async(both)
-    client = DbosGateClient(local.ledger, "wf")
+    client = DbosGateClient(here.ledger, "wf")
     asked = await asyncio.to_thread(waiting, client)
     assert asked.request.input == {"revision": "one"}
     await asyncio.to_thread(answered, client, asked)
@@ -153,17 +153,17 @@ def test_a_question_that_cannot_be_asked_is_refused(
     assert local.steps("wf") == []
 
 
-def test_a_deadline_in_the_past_is_an_expiry_and_nothing_is_stored(local: Local) -> None:
-    gates = DbosGates(local.ledger)
+def test_a_deadline_in_the_past_is_an_expiry_and_nothing_is_stored(here: Here) -> None:
+    gates = DbosGates(here.ledger)
 
     @DBOS.workflow()
     def workflow() -> None:
         gates.ask(question(), deadline=datetime.now(UTC) - timedelta(seconds=1))
 
-    local.launch()
+    here.launch()
     with SetWorkflowID("wf"), pytest.raises(GateExpiredError, match="nobody answered before"):
         workflow()
-    assert StoredGateClient(local.ledger, "wf").history() == ()
+    assert StoredGateClient(here.ledger, "wf").history() == ()
 
 
 def test_unusable_options_are_refused() -> None:

@@ -26,16 +26,16 @@ from corrobo_core.gates.effects import EFFECT_PLAN
 from corrobo_dbos import DbosGateClient, DbosGates, Delivered, NotDecided, effect_step
 from examples.http_ledger import Credit, answer_lost, reads_fail, refused
 from tests.engines.dbos.app import async_credit_effect, credit_effect
-from tests.engines.dbos.conftest import Local
+from tests.engines.dbos.conftest import Here
 from tests.engines.dbos.questions import OFTEN, SELDOM, answered, waiting, waits_for_message, wake
 
 ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not this one"}
 NOW = timedelta()
 
 
-def reviewed(local: Local, **options: Any) -> Effect[[str, int], Credit]:
+def reviewed(here: Here, **options: Any) -> Effect[[str, int], Credit]:
     """A credit that a person must approve."""
-    credit = credit_effect(local.http, "tests/reviewed", **options)
+    credit = credit_effect(here.http, "tests/reviewed", **options)
 
     @credit.authorize
     def asks(attempt: Attempt, reference: str, amount_cents: int) -> Check:
@@ -44,30 +44,30 @@ def reviewed(local: Local, **options: Any) -> Effect[[str, int], Credit]:
     return credit
 
 
-def desk_client(local: Local, workflow_id: str = "wf", *effects: Any) -> DbosGateClient:
-    return DbosGateClient(local.ledger, workflow_id, desk=ReviewDesk(local.ledger), effects=effects)
+def desk_client(here: Here, workflow_id: str = "wf", *effects: Any) -> DbosGateClient:
+    return DbosGateClient(here.ledger, workflow_id, desk=ReviewDesk(here.ledger), effects=effects)
 
 
-def gated(local: Local, credit: Effect[[str, int], Credit], look_every: Backoff) -> Any:
-    return effect_step(local.ledger, gates=DbosGates(local.ledger, look_every=look_every))(credit)
+def gated(here: Here, credit: Effect[[str, int], Credit], look_every: Backoff) -> Any:
+    return effect_step(here.ledger, gates=DbosGates(here.ledger, look_every=look_every))(credit)
 
 
-def start(local: Local, credit: Any) -> Any:
+def start(here: Here, credit: Any) -> Any:
     @DBOS.workflow()
     def pay(reference: str) -> Credit:
         paid: Credit = credit(reference, 7)
         return paid
 
-    local.launch()
+    here.launch()
     with SetWorkflowID("wf"):
         return DBOS.start_workflow(pay, "rf_81")
 
 
-def test_a_review_is_asked_for_approved_and_the_effect_happens_once(local: Local) -> None:
-    handle = start(local, gated(local, reviewed(local), SELDOM))
-    client = desk_client(local)
+def test_a_review_is_asked_for_approved_and_the_effect_happens_once(here: Here) -> None:
+    handle = start(here, gated(here, reviewed(here), SELDOM))
+    client = desk_client(here)
     asked = waiting(client, "effect-review")
-    shown = ReviewDesk(local.ledger).show("rf_81")
+    shown = ReviewDesk(here.ledger).show("rf_81")
     assert shown is not None
     named = asked.request.input
     assert isinstance(named, dict)
@@ -77,15 +77,15 @@ def test_a_review_is_asked_for_approved_and_the_effect_happens_once(local: Local
         shown.token,
         shown.intent_fingerprint,
     )
-    assert local.http.count() == 0
+    assert here.http.count() == 0
     waits_for_message("wf")
     delivered = answered(client, asked, ALLOW, "alice")
 
     assert isinstance(delivered, Delivered) and delivered.decision is not None
     assert delivered.decision.decision.reviewer == "alice"
     assert handle.get_result().reference == "rf_81"
-    assert local.http.count() == 1
-    assert local.steps("wf") == [
+    assert here.http.count() == 1
+    assert here.steps("wf") == [
         (1, "tests/reviewed"),
         (2, "corrobo.gate.ask"),
         (3, "DBOS.recv"),
@@ -94,18 +94,18 @@ def test_a_review_is_asked_for_approved_and_the_effect_happens_once(local: Local
     ]
 
 
-def test_a_denial_closes_it_without_a_send(local: Local) -> None:
-    handle = start(local, gated(local, reviewed(local), SELDOM))
-    client = desk_client(local)
+def test_a_denial_closes_it_without_a_send(here: Here) -> None:
+    handle = start(here, gated(here, reviewed(here), SELDOM))
+    client = desk_client(here)
     answered(client, waiting(client), DENY)
     with pytest.raises(ReplanError):
         handle.get_result()
-    assert local.http.count() == 0
+    assert here.http.count() == 0
 
 
-def test_a_decision_made_elsewhere_is_noticed_and_the_question_is_taken_back(local: Local) -> None:
-    handle = start(local, gated(local, reviewed(local), OFTEN))
-    client, desk = desk_client(local), ReviewDesk(local.ledger)
+def test_a_decision_made_elsewhere_is_noticed_and_the_question_is_taken_back(here: Here) -> None:
+    handle = start(here, gated(here, reviewed(here), OFTEN))
+    client, desk = desk_client(here), ReviewDesk(here.ledger)
     asked = waiting(client)
     shown = desk.show("rf_81")
     assert shown is not None and shown.token is not None
@@ -113,12 +113,12 @@ def test_a_decision_made_elsewhere_is_noticed_and_the_question_is_taken_back(loc
     assert handle.get_result().reference == "rf_81"
     left = client.show(asked.request_id)
     assert left is not None and left.status is GateStatus.SUPERSEDED
-    assert local.http.count() == 1
+    assert here.http.count() == 1
 
 
-def test_a_question_decided_elsewhere_is_refused_with_the_first_decision(local: Local) -> None:
-    handle = start(local, gated(local, reviewed(local), SELDOM))
-    client, desk = desk_client(local), ReviewDesk(local.ledger)
+def test_a_question_decided_elsewhere_is_refused_with_the_first_decision(here: Here) -> None:
+    handle = start(here, gated(here, reviewed(here), SELDOM))
+    client, desk = desk_client(here), ReviewDesk(here.ledger)
     asked = waiting(client)
     shown = desk.show("rf_81")
     assert shown is not None and shown.token is not None
@@ -132,12 +132,12 @@ def test_a_question_decided_elsewhere_is_refused_with_the_first_decision(local: 
     assert handle.get_result().reference == "rf_81"
 
 
-def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_again(local: Local) -> None:
+def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_again(here: Here) -> None:
     """Also what a process with the runner's role could do: write an answer into the stream."""
-    handle = start(local, gated(local, reviewed(local), OFTEN))
-    client = desk_client(local)
+    handle = start(here, gated(here, reviewed(here), OFTEN))
+    client = desk_client(here)
     asked = waiting(client)
-    forger = StoredGateClient(local.ledger, "wf", plan=EFFECT_PLAN)
+    forger = StoredGateClient(here.ledger, "wf", plan=EFFECT_PLAN)
     claim = forger.claim(asked.request_id, "runner")
     assert claim.ok
     name = {"name": "runner"}
@@ -145,34 +145,34 @@ def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_agai
     assert forged.ok
     again = waiting(client)
     assert again.request_id != asked.request_id
-    assert local.http.count() == 0
+    assert here.http.count() == 0
     answered(client, again, ALLOW)
     assert handle.get_result().reference == "rf_81"
-    assert local.http.count() == 1
+    assert here.http.count() == 1
 
 
-def test_an_approval_that_lapsed_is_asked_for_again(local: Local) -> None:
+def test_an_approval_that_lapsed_is_asked_for_again(here: Here) -> None:
     """The write was refused for now; the approval is older than it may be when it would be sent again."""
-    local.http.fail_next(refused(503))
-    credit = reviewed(local, max_approval_age=timedelta(seconds=4), in_flight_window=timedelta(seconds=5))
-    handle = start(local, gated(local, credit, SELDOM))
-    client = desk_client(local)
+    here.http.fail_next(refused(503))
+    credit = reviewed(here, max_approval_age=timedelta(seconds=3), in_flight_window=timedelta(seconds=4))
+    handle = start(here, gated(here, credit, SELDOM))
+    client = desk_client(here)
     first = waiting(client)
     answered(client, first, ALLOW)
     second = waiting(client, timeout=30)
     assert second.request_id != first.request_id
-    assert local.http.count() == 0
+    assert here.http.count() == 0
     answered(client, second, ALLOW)
     assert handle.get_result().reference == "rf_81"
-    assert (local.http.count(), local.http.counts().write_requests) == (1, 2)
+    assert (here.http.count(), here.http.counts().write_requests) == (1, 2)
 
 
-def test_an_investigation_is_attested_as_applied(local: Local) -> None:
-    local.http.fail_next(answer_lost(), reads_fail(times=None))
-    credit = credit_effect(local.http)
-    step = effect_step(local.ledger, look_again_for=NOW, gates=DbosGates(local.ledger, look_every=SELDOM))(credit)
-    handle = start(local, step)
-    client = desk_client(local, "wf", step)
+def test_an_investigation_is_attested_as_applied(here: Here) -> None:
+    here.http.fail_next(answer_lost(), reads_fail(times=None))
+    credit = credit_effect(here.http)
+    step = effect_step(here.ledger, look_again_for=NOW, gates=DbosGates(here.ledger, look_every=SELDOM))(credit)
+    handle = start(here, step)
+    client = desk_client(here, "wf", step)
     asked = waiting(client, "effect-investigation")
     invalid = answered(client, asked, {"kind": "applied", "value": "cr_1"}, "ada")
     assert isinstance(invalid, SubmitRefused) and invalid.kind == "invalid"
@@ -181,56 +181,56 @@ def test_an_investigation_is_attested_as_applied(local: Local) -> None:
     delivered = client.submit(asked.request_id, "token", "ada", digest, {"kind": "applied", "value": value})
     assert isinstance(delivered, Delivered)
     assert handle.get_result() == Credit(**value)
-    assert local.http.count() == 1
+    assert here.http.count() == 1
 
 
-def test_an_investigation_is_attested_as_not_applied_and_one_more_attempt_is_made(local: Local) -> None:
-    local.http.fail_next(refused(503), reads_fail())
-    credit = credit_effect(local.http, poll=Backoff(timedelta(milliseconds=50), timedelta(milliseconds=50)))
-    step = effect_step(local.ledger, look_again_for=NOW, gates=DbosGates(local.ledger, look_every=SELDOM))(credit)
-    handle = start(local, step)
-    client = desk_client(local)
+def test_an_investigation_is_attested_as_not_applied_and_one_more_attempt_is_made(here: Here) -> None:
+    here.http.fail_next(refused(503), reads_fail())
+    credit = credit_effect(here.http, poll=Backoff(timedelta(milliseconds=50), timedelta(milliseconds=50)))
+    step = effect_step(here.ledger, look_again_for=NOW, gates=DbosGates(here.ledger, look_every=SELDOM))(credit)
+    handle = start(here, step)
+    client = desk_client(here)
     delivered = answered(client, waiting(client, "effect-investigation"), {"kind": "not_applied"})
     assert isinstance(delivered, Delivered)
     assert handle.get_result().reference == "rf_81"
-    assert local.http.count() == 1
+    assert here.http.count() == 1
 
 
-def test_a_look_that_succeeds_ends_the_investigation(local: Local) -> None:
-    local.http.fail_next(answer_lost(), reads_fail(times=None))
-    step = effect_step(local.ledger, look_again_for=NOW, gates=DbosGates(local.ledger, look_every=OFTEN))(
-        credit_effect(local.http)
+def test_a_look_that_succeeds_ends_the_investigation(here: Here) -> None:
+    here.http.fail_next(answer_lost(), reads_fail(times=None))
+    step = effect_step(here.ledger, look_again_for=NOW, gates=DbosGates(here.ledger, look_every=OFTEN))(
+        credit_effect(here.http)
     )
-    handle = start(local, step)
-    client = desk_client(local)
+    handle = start(here, step)
+    client = desk_client(here)
     asked = waiting(client)
-    local.http.heal()
+    here.http.heal()
     assert handle.get_result().reference == "rf_81"
     left = client.show(asked.request_id)
     assert left is not None and left.status is GateStatus.SUPERSEDED
-    assert local.http.count() == 1
+    assert here.http.count() == 1
 
 
-def test_without_gates_the_error_says_what_waits_and_which_token_it_needs(local: Local) -> None:
-    handle = start(local, effect_step(local.ledger)(reviewed(local)))
+def test_without_gates_the_error_says_what_waits_and_which_token_it_needs(here: Here) -> None:
+    handle = start(here, effect_step(here.ledger)(reviewed(here)))
     with pytest.raises(ReviewError) as review:
         handle.get_result()
-    shown = ReviewDesk(local.ledger).show("rf_81")
+    shown = ReviewDesk(here.ledger).show("rf_81")
     assert shown is not None
     assert (review.value.operation_id, review.value.token) == ("rf_81", shown.token)
 
-    local.http.fail_next(answer_lost(), reads_fail(times=None))
-    step = effect_step(local.ledger, look_again_for=NOW)(credit_effect(local.http))
+    here.http.fail_next(answer_lost(), reads_fail(times=None))
+    step = effect_step(here.ledger, look_again_for=NOW)(credit_effect(here.http))
     with pytest.raises(InvestigateError) as investigation:
         step("rf_82", 7)
     assert investigation.value.token is not None
 
 
 async def test_two_effects_with_gates_side_by_side_are_refused_and_in_child_workflows_they_are_not(
-    local: Local,
+    here: Here,
 ) -> None:
-    gates = DbosGates(local.ledger, look_every=OFTEN)
-    credit = effect_step(local.ledger, gates=gates)(async_credit_effect(local.http))
+    gates = DbosGates(here.ledger, look_every=OFTEN)
+    credit = effect_step(here.ledger, gates=gates)(async_credit_effect(here.http))
 
     @DBOS.workflow()
     async def one(reference: str) -> str:
@@ -246,23 +246,23 @@ async def test_two_effects_with_gates_side_by_side_are_refused_and_in_child_work
         handles = [await DBOS.start_workflow_async(one, reference) for reference in ("c", "d")]
         return [await handle.get_result() for handle in handles]
 
-    local.launch()
+    here.launch()
     first, second = await beside()
-    assert (first, local.http.count("a"), local.http.count("b")) == ("a", 1, 0)
+    assert (first, here.http.count("a"), here.http.count("b")) == ("a", 1, 0)
     assert "start one child workflow for each" in second
     assert await children() == ["c", "d"]
 
 
-def test_gates_on_another_ledger_and_a_client_without_desk_are_refused(local: Local) -> None:
+def test_gates_on_another_ledger_and_a_client_without_desk_are_refused(here: Here) -> None:
     with pytest.raises(UsageError, match="gates: must be a DbosGates on the same ledger"):
-        effect_step(MemoryLedger(), gates=DbosGates(local.ledger))
-    handle = start(local, gated(local, reviewed(local), SELDOM))
-    client = DbosGateClient(local.ledger, "wf")
+        effect_step(MemoryLedger(), gates=DbosGates(here.ledger))
+    handle = start(here, gated(here, reviewed(here), SELDOM))
+    client = DbosGateClient(here.ledger, "wf")
     asked = waiting(client)
     with pytest.raises(UsageError, match="pass desk=ReviewDesk"):
         answered(client, asked, ALLOW)
     left = client.show(asked.request_id)
     assert left is not None and left.status is GateStatus.CLAIMED
     digest = asked.request.digest
-    assert desk_client(local).submit(asked.request_id, "token", "router", digest, ALLOW).ok
+    assert desk_client(here).submit(asked.request_id, "token", "router", digest, ALLOW).ok
     assert handle.get_result().reference == "rf_81"
