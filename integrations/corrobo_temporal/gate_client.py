@@ -31,13 +31,11 @@ from corrobo_core.gates import (
 )
 from corrobo_core.records import JSON
 from corrobo_temporal.gate_wire import (
-    CLAIM,
     HISTORY,
     PENDING,
     REFUSALS,
-    RELEASE,
     SHOW,
-    SUBMIT,
+    UPDATES,
     Message,
     claim_reply,
     release_reply,
@@ -174,7 +172,7 @@ class TemporalGateClient:
         """
         token = claim_token or secrets.token_urlsafe(24)
         message = Message("claim", request_id, router_id, token, lease=lease)
-        return await self._update(CLAIM, message, claim_reply, update_id)
+        return await self._update(message, claim_reply, update_id)
 
     async def submit(
         self,
@@ -193,14 +191,21 @@ class TemporalGateClient:
             GateConflictError: an approval that has another decision or actor already. Not retryable.
         """
         message = Message("submit", request_id, router_id, claim_token, request_digest, response, actor)
-        return await self._update(SUBMIT, message, submit_reply, update_id)
+        return await self._update(message, submit_reply, update_id)
 
     async def release(
         self, request_id: str, claim_token: str, *, update_id: str | None = None
     ) -> ReleaseResult | WorkflowGone:
         """Give a claimed question back."""
         message = Message("release", request_id, claim_token=claim_token)
-        return await self._update(RELEASE, message, release_reply, update_id)
+        return await self._update(message, release_reply, update_id)
+
+    async def release_claim(
+        self, request_id: str, *, operator: str, reason: str, update_id: str | None = None
+    ) -> ReleaseResult | WorkflowGone:
+        """Take a claim from whoever holds it; the operator's name and reason are recorded (G11)."""
+        message = Message("release-claim", request_id, operator=operator, reason=reason)
+        return await self._update(message, release_reply, update_id)
 
     # -- Temporal ----------------------------------------------------------------------------------------------
 
@@ -219,10 +224,10 @@ class TemporalGateClient:
             raise GatesUnavailable(self._workflow_id, f"the query {name} was not answered ({error})") from error
 
     async def _update(
-        self, name: str, message: Message, read: Callable[[Mapping[str, Any]], R], update_id: str | None
+        self, message: Message, read: Callable[[Mapping[str, Any]], R], update_id: str | None
     ) -> R | WorkflowGone:
         """Sent again under the same id where the run ended under it: the next run carries what was recorded."""
-        wire, update_id = _checked(message), update_id or str(uuid.uuid4())
+        name, wire, update_id = UPDATES[message.kind], _checked(message), update_id or str(uuid.uuid4())
         problem = ""
         for _ in range(_TRIES):
             try:

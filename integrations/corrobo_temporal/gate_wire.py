@@ -27,9 +27,14 @@ from corrobo_core.gates import (
 )
 from corrobo_core.records import JSON
 
-__all__ = ["CLAIM", "HISTORY", "MEMO", "PENDING", "REFUSALS", "RELEASE", "SHOW", "SIGNAL", "SUBMIT", "Message"]
+__all__ = ["HISTORY", "MEMO", "PENDING", "REFUSALS", "SHOW", "SIGNAL", "UPDATES", "Message"]
 
-CLAIM, SUBMIT, RELEASE = "corrobo_gate_claim", "corrobo_gate_submit", "corrobo_gate_release"  # updates
+UPDATES: Mapping[str, str] = {  # kind of message: update
+    "claim": "corrobo_gate_claim",
+    "submit": "corrobo_gate_submit",
+    "release": "corrobo_gate_release",
+    "release-claim": "corrobo_gate_release_claim",
+}
 SIGNAL = "corrobo_gate"
 PENDING, SHOW, HISTORY, REFUSALS = (  # queries
     "corrobo_gate_pending",
@@ -46,9 +51,10 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {  # kind: requir
         frozenset({"actor"}),
     ),
     "release": (frozenset({"requestId", "claimToken"}), frozenset()),
+    "release-claim": (frozenset({"requestId", "operator", "reason"}), frozenset()),
     "answer": (frozenset({"requestId", "routerId", "response"}), frozenset({"requestDigest", "actor"})),
 }
-_MAX_TEXT = {"requestId": 2_000}
+_MAX_TEXT = {"requestId": 2_000, "reason": 1_000}
 _MAX_LEASE = 10 * 366 * 86_400.0
 
 
@@ -57,7 +63,8 @@ class Message:
     """One message of a router.
 
     Attributes:
-        kind: ``claim``, ``submit``, ``release``, or ``answer``: claim and submit in one, for plain signals.
+        kind: ``claim``, ``submit``, ``release``, ``release-claim`` (an operator's), or ``answer``: claim and submit
+            in one, for plain signals.
     """
 
     kind: str
@@ -68,6 +75,8 @@ class Message:
     response: JSON = field(default=None, repr=False)
     actor: Mapping[str, JSON] | None = None
     lease: timedelta | None = None
+    operator: str = ""
+    reason: str = ""
 
     @classmethod
     def parse(cls, value: object, kind: str | None = None) -> Message:
@@ -107,6 +116,8 @@ class Message:
             fields.get("response"),
             actor,
             _lease(fields.get("leaseSeconds")),
+            fields.get("operator", ""),
+            fields.get("reason", ""),
         )
 
     def to_wire(self) -> dict[str, JSON]:
@@ -118,6 +129,8 @@ class Message:
             "requestDigest": self.request_digest,
             "actor": self.actor,
             "leaseSeconds": None if self.lease is None else self.lease.total_seconds(),
+            "operator": self.operator or None,
+            "reason": self.reason or None,
         }
         present: dict[str, JSON] = {name: value for name, value in wire.items() if value is not None}
         if self.kind in ("submit", "answer"):

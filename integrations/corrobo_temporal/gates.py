@@ -1,80 +1,45 @@
 """Callback gates in a workflow: questions that signals and updates answer, and that no restart forgets.
 
-For the sandbox. Everything here is replayed, so two rules hold. Every step that reads the workflow's time or
-changes a gate emits a command (a memo, which the UI shows): in a task without commands the time is another one at
-replay, and an update can come before the question does. And nothing is made up: claim tokens come from the routers
-(G10).
+For the sandbox. What is known is in `_book`, what routers send comes to `_inbox`.
 
 Source: semantics section 9.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from corrobo_core import CorroboError, UsageError
+from corrobo_core import UsageError
 from corrobo_core.gates import (
     ActionDecision,
     Answer,
     ApprovalSubject,
-    GateConflictError,
     GateDefinition,
-    GateEvent,
     GateRequest,
     GateState,
     GateStatus,
     GateView,
     PostResult,
     RunPlan,
-    condense,
     create_approval_gate,
     create_gate,
-    event_to_wire,
-    fold,
     protocol,
     resolve_approval,
 )
 from corrobo_core.gates.calls import Calls
-from corrobo_core.gates.decided import Decide
 from corrobo_core.gates.jsontext import sha256
-from corrobo_core.records import JSON
-from corrobo_temporal._messages import carried as carried_event
-from corrobo_temporal._messages import decoded, raw, raw_async, restored
-from corrobo_temporal.gate_wire import (
-    CLAIM,
-    HISTORY,
-    MEMO,
-    PENDING,
-    REFUSALS,
-    RELEASE,
-    SHOW,
-    SIGNAL,
-    SUBMIT,
-    Message,
-    reply_to_wire,
-    view_to_wire,
-)
+from corrobo_temporal._book import Book
+from corrobo_temporal._inbox import Inbox
+from corrobo_temporal.gate_wire import SIGNAL
 
 __all__ = ["CallbackGates", "GateUnansweredError"]
 
-R = TypeVar("R")
-
 PATIENCE = timedelta(seconds=10)
-_KEPT_EARLY = 100
-_KEPT_REFUSALS = 100
-_KEPT_ANSWERED = 200
-_SHOWN = 10
-_SHOWN_TEXT = 200
-_NOTHING_MORE: Mapping[str, JSON] = {"routerId": None, "answer": None, "same": None, "late": False}
-_LONGEST_TIMER = timedelta(days=365)
 
 
 class GateUnansweredError(ApplicationError):
@@ -128,17 +93,10 @@ class CallbackGates:
         if workflow.get_signal_handler(SIGNAL) is not None:
             raise UsageError("CallbackGates", "this workflow has gates already; one object holds any number")
         self._calls = Calls(plan or _plan())
-        self._patience = patience
-        self._events: list[GateEvent] = []
-        self._state = GateState()
-        self._early: list[Message] = []
-        self._refusals: list[dict[str, JSON]] = []
-        self._refused = 0
-        self._alarms: dict[str, asyncio.Task[None]] = {}
-        self._closed = False
-        self._take_handlers()
+        self._book = Book()
+        self._inbox = Inbox(self._book, self._calls, patience)
         if carried:
-            self._take_over(carried)
+            self._book.take_over(carried)
 
     # -- asking ----------------------------------------------------------------------------------------------
 
@@ -164,14 +122,14 @@ class CallbackGates:
         """
         request = _request(definition, subject)
         request_id = request.request_id
-        known = self._state.get(request_id)
+        known = self._book.state.get(request_id)
         past = isinstance(deadline, datetime) and deadline.tzinfo is not None and deadline <= workflow.now()
         if known is None and past:
             raise GateUnansweredError(request_id, "expired")
         posted = self._post(request, subject, None if known is not None else deadline)
         if not posted.ok:
             raise GateUnansweredError(request_id, posted.kind)
-        await workflow.wait_condition(lambda: not self._state.requests[request_id].live)
+        await workflow.wait_condition(lambda: not self._book.state.requests[request_id].live)
         return self._ended(request_id)
 
     def post(
@@ -187,24 +145,24 @@ class CallbackGates:
 
     def supersede(self, request_id: str, superseded_by: str) -> None:
         """Withdraw an open question, because of something newer, in a few words."""
-        self._decide(self._calls.supersede(request_id, superseded_by).decide)
+        self._book.decide(self._calls.supersede(request_id, superseded_by).decide)
 
     def show(self, request_id: str) -> GateView | None:
         """One question as it stands; without tokens."""
-        return protocol.view(self._state, request_id, now=workflow.now())
+        return protocol.view(self._book.state, request_id, now=workflow.now())
 
     def resolve_approval(self, definition: GateDefinition, subject: ApprovalSubject) -> ActionDecision:
         """The recorded decision, if it was made for exactly this; else a ``wait``. Applies nothing (A5)."""
-        return resolve_approval(self._state, _request(definition, subject), subject, self._calls.plan)
+        return resolve_approval(self._book.state, _request(definition, subject), subject, self._calls.plan)
 
     def note(self, message: str, request_id: str, router_id: str, kind: str, reason: str) -> None:
         """Keep something that was refused elsewhere, for the query that shows refusals."""
-        self._keep(message, request_id, router_id, kind, reason)
+        self._book.refuse(message, request_id, router_id, kind, reason)
 
     @property
     def state(self) -> GateState:
         """The fold of the events. It holds claim tokens."""
-        return self._state
+        return self._book.state
 
     def _post(
         self,
@@ -213,14 +171,14 @@ class CallbackGates:
         deadline: datetime | timedelta | None,
         reopen: bool = False,
     ) -> PostResult:
-        if self._closed:
+        if self._book.closed:
             raise UsageError("CallbackGates", "are closed: ask before close()")
-        posted = self._decide(self._calls.post(request, subject, deadline, reopen).decide)
-        self._apply_early()
+        posted = self._book.decide(self._calls.post(request, subject, deadline, reopen).decide)
+        self._inbox.apply_early()
         return posted
 
     def _ended(self, request_id: str) -> Answer:
-        ended = self._state.requests[request_id]
+        ended = self._book.state.requests[request_id]
         if ended.answer is not None:
             return ended.answer
         raise GateUnansweredError(request_id, "expired" if ended.status is GateStatus.EXPIRED else "superseded")
@@ -233,10 +191,7 @@ class CallbackGates:
         Await it as the last thing before returning, or before continuing as new with `carry`. Without it, a router
         whose update is at work gets no reply.
         """
-        self._closed = True
-        for alarm in self._alarms.values():
-            alarm.cancel()
-        self._alarms.clear()
+        self._book.close()
         await workflow.wait_condition(workflow.all_handlers_finished)
 
     def carry(self) -> dict[str, Any]:
@@ -245,199 +200,7 @@ class CallbackGates:
         Open questions with their claims and deadlines, the last answers (so that a router who repeats itself is
         told so), signals that came before their question, and refusals. JSON; it holds claim tokens.
         """
-        open_or_recent = self._worth_carrying()
-        return {
-            "version": 1,
-            "events": [carried_event(event) for event in condense(open_or_recent)],
-            "early": [{"kind": each.kind, **each.to_wire()} for each in self._early],
-            "refusals": list(self._refusals),
-            "refused": self._refused,
-        }
-
-    def _worth_carrying(self) -> GateState:
-        ended = [key for key, each in self._state.requests.items() if not each.live]
-        old = set(ended[:-_KEPT_ANSWERED])
-        return GateState({key: each for key, each in self._state.requests.items() if key not in old})
-
-    def _take_over(self, carried: Mapping[str, Any]) -> None:
-        if carried.get("version") != 1:
-            raise UsageError("CallbackGates", "carried: pass what carry() gave the run before")
-        self._append(restored(event) for event in carried["events"])
-        self._early = [Message.parse(each) for each in carried["early"]]
-        self._refusals, self._refused = list(carried["refusals"]), carried["refused"]
-        self._changed()
-
-    # -- what every step does --------------------------------------------------------------------------------
-
-    def _decide(self, decide: Decide[R]) -> R:
-        decided = decide(self._state, workflow.now())
-        self._append(decided.events)
-        self._changed()
-        return decided.result
-
-    def _append(self, events: Iterable[GateEvent]) -> None:
-        new = list(events)
-        self._state = fold(new, self._state, position=len(self._events))
-        self._events += new
-
-    def _changed(self) -> None:
-        """Emit a command, always, and keep one timer for each deadline."""
-        live = [each for each in self._state.requests.values() if each.live]
-        workflow.upsert_memo(
-            {
-                MEMO: {
-                    "open": [_shown(GateView.of(each, workflow.now())) for each in live[:_SHOWN]],
-                    "openCount": len(live),
-                    "events": len(self._events),
-                    "refused": self._refused,
-                }
-            }
-        )
-        if self._closed:
-            return
-        due = {each.request.request_id: each.deadline for each in live if each.deadline is not None}
-        for request_id in [each for each in self._alarms if each not in due]:
-            self._alarms.pop(request_id).cancel()
-        for request_id, deadline in due.items():
-            if request_id not in self._alarms:
-                self._alarms[request_id] = asyncio.create_task(self._expire_at(deadline))
-
-    async def _expire_at(self, deadline: datetime) -> None:
-        while (left := deadline - workflow.now()) > timedelta():
-            await workflow.sleep(min(left, _LONGEST_TIMER))
-        self._alarms = {key: task for key, task in self._alarms.items() if task is not asyncio.current_task()}
-        self._decide(lambda state, now: protocol.expire(state, now=now))
-
-    # -- messages --------------------------------------------------------------------------------------------
-
-    def _take_handlers(self) -> None:
-        workflow.set_signal_handler(SIGNAL, raw(self._on_signal))
-        for name, kind in ((CLAIM, "claim"), (SUBMIT, "submit"), (RELEASE, "release")):
-            workflow.set_update_handler(name, raw_async(self._on_update, kind))
-        workflow.set_query_handler(PENDING, self._pending)
-        workflow.set_query_handler(SHOW, self._show)
-        workflow.set_query_handler(HISTORY, self._history)
-        workflow.set_query_handler(REFUSALS, self._all_refusals)
-
-    async def _on_update(self, kind: str, given: tuple[Any, ...]) -> dict[str, JSON]:
-        """Never raises: that would fail the workflow task, and leave the router without a reply."""
-        try:
-            message = Message.parse(decoded(given), kind)
-        except ValueError as error:
-            return self._refuse(None, "invalid", str(error))
-        if self._state.get(message.request_id) is None and not self._closed:
-            with suppress(TimeoutError):
-                await workflow.wait_condition(
-                    lambda: self._closed or self._state.get(message.request_id) is not None, timeout=self._patience
-                )
-        return self._apply(message)
-
-    def _on_signal(self, given: tuple[Any, ...]) -> None:
-        """Nobody waits for a reply: what is refused is kept for the query. Never raises, as above."""
-        try:
-            message = Message.parse(decoded(given))
-        except ValueError as error:
-            self._refuse(None, "invalid", str(error))
-            return
-        if self._state.get(message.request_id) is not None:
-            self._apply(message)
-            return
-        self._early.append(message)
-        if len(self._early) > _KEPT_EARLY:
-            self._apply(self._early.pop(0))
-        self._changed()
-
-    def _apply_early(self) -> None:
-        for message in [each for each in self._early if self._state.get(each.request_id) is not None]:
-            self._early.remove(message)
-            self._apply(message)
-
-    def _apply(self, message: Message) -> dict[str, JSON]:
-        """Decide on one message, in one piece."""
-        try:
-            reply = self._answer(message) if message.kind == "answer" else self._step(message)
-        except GateConflictError as error:
-            return self._refuse(message, "conflict", error.problem)
-        except CorroboError as error:
-            return self._refuse(message, "invalid", str(error))
-        if not reply["ok"]:
-            reason = reply.get("reason")
-            self._note_refusal(message, str(reply["kind"]), reason if isinstance(reason, str) else "")
-        return reply
-
-    def _step(self, message: Message) -> dict[str, JSON]:
-        calls, request_id, token = self._calls, message.request_id, message.claim_token
-        if message.kind == "claim":
-            claim = calls.claim(request_id, message.router_id, token, message.lease)
-            return reply_to_wire(self._decide(claim.decide))
-        if message.kind == "release":
-            return reply_to_wire(self._decide(calls.release(request_id, token).decide))
-        digest = message.request_digest or ""
-        submit = calls.submit(request_id, token, message.router_id, digest, message.response, message.actor)
-        return reply_to_wire(self._decide(submit.decide))
-
-    def _answer(self, message: Message) -> dict[str, JSON]:
-        """Claim and submit in one piece, as `direct_router` does: no claim is left behind (G9)."""
-        token = "signal:" + sha256(f"{message.request_id}\n{message.router_id}")
-        known = self._state.get(message.request_id)
-        submit = replace(
-            message,
-            kind="submit",
-            claim_token=token,
-            request_digest=message.request_digest or message.request_id.rpartition("#")[2],
-        )
-        if known is not None and known.answer is None:
-            claimed = self._step(replace(submit, kind="claim"))
-            if not claimed["ok"]:
-                return claimed
-        reply = self._step(submit)
-        if not reply["ok"]:
-            self._decide(self._calls.release(message.request_id, token).decide)
-        return reply
-
-    def _refuse(self, message: Message | None, kind: str, reason: str) -> dict[str, JSON]:
-        self._note_refusal(message, kind, reason)
-        return {**_NOTHING_MORE, "ok": False, "kind": kind, "reason": reason}
-
-    def _note_refusal(self, message: Message | None, kind: str, reason: str) -> None:
-        if message is None:
-            self._keep(None, None, None, kind, reason)
-        else:
-            self._keep(message.kind, message.request_id, message.router_id or None, kind, reason)
-
-    def _keep(
-        self, message: str | None, request_id: str | None, router_id: str | None, kind: str, reason: str
-    ) -> None:
-        refusal: dict[str, JSON] = {
-            "at": workflow.now().isoformat(),
-            "message": message,
-            "requestId": request_id,
-            "routerId": router_id,
-            "kind": kind,
-            "reason": reason,
-        }
-        self._refused += 1
-        self._refusals = [*self._refusals[-(_KEPT_REFUSALS - 1) :], refusal]
-        self._changed()
-
-    # -- queries ---------------------------------------------------------------------------------------------
-
-    # The SDK resolves these annotations in this module, where JSON's own names are unknown.
-    def _pending(self) -> list[dict[str, Any]]:
-        return [view_to_wire(view) for view in protocol.list_pending(self._state, now=workflow.now())]
-
-    def _show(self, request_id: str) -> dict[str, Any] | None:
-        view = self.show(request_id)
-        return None if view is None else view_to_wire(view)
-
-    def _history(self) -> list[dict[str, Any]]:
-        """Without claim tokens (G12)."""
-        wires = (event_to_wire(event) for event in self._events)
-        return [{name: value for name, value in wire.items() if name != "claimToken"} for wire in wires]
-
-    def _all_refusals(self) -> dict[str, Any]:
-        early: list[JSON] = [{"message": each.kind, "requestId": each.request_id} for each in self._early]
-        return {"count": self._refused, "last": list(self._refusals), "early": early}
+        return self._book.carry()
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
@@ -452,14 +215,3 @@ def _plan() -> RunPlan:
 
 def _request(definition: GateDefinition, subject: ApprovalSubject | None) -> GateRequest:
     return create_gate(definition) if subject is None else create_approval_gate(definition, subject)
-
-
-def _shown(view: GateView) -> dict[str, JSON]:
-    text = view.request.decision_text
-    return {
-        "requestId": view.request_id,
-        "question": text if len(text) <= _SHOWN_TEXT else text[: _SHOWN_TEXT - 1] + "…",
-        "status": view.status.value,
-        "routerId": view.router_id,
-        "deadline": None if view.deadline is None else view.deadline.isoformat(),
-    }

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from corrobo_core.gates import ClaimRefused, ReleaseOk, SubmitOk, SubmitRefused
+from corrobo_core.gates import ClaimRefused, ReleaseOk, ReleaseRefused, SubmitOk, SubmitRefused
 from corrobo_temporal import WorkflowGone
 from tests.engines.temporal.gate_support import (
     NO,
@@ -359,6 +359,25 @@ async def test_a_claim_with_a_lease_can_be_taken_over(gated: Gated) -> None:
         assert await gates.claim(request_id, "ada") == ClaimRefused("claimed", "grace")
         await asyncio.sleep(1.2)
         assert isinstance(await submitted(gates, "r1", await claimed(gates, "r1")), SubmitOk)
+        assert await handle.result() == [["ada", YES]]
+
+
+async def test_G11_an_operator_takes_a_claim_away_and_it_is_recorded_who_and_why(gated: Gated) -> None:
+    async with gated.worker(**UNCACHED):
+        handle = await gated.start(Ask(["r1"]))
+        gates, request_id = gated.gates(handle), asked("r1").request_id
+        await claimed(gates, "r1", "grace")
+        assert await gates.release_claim(request_id, operator="joan", reason="she left") == ReleaseOk()
+        again = await gates.release_claim(request_id, operator="joan", reason="she left")
+        assert again == ReleaseRefused("not-owner")
+        await claimed(gates, "r1", "grace")
+        taken = {"kind": "release-claim", "requestId": request_id, "operator": "joan", "reason": "again"}
+        await handle.signal(SIGNAL, taken)
+        assert isinstance(await submitted(gates, "r1", await claimed(gates, "r1")), SubmitOk)
+        history = await gates.history()
+        assert not isinstance(history, WorkflowGone)
+        told = [event["reason"] for event in history if event["kind"] == "callback-rejected"]
+        assert told == ["released by operator joan: she left", "released by operator joan: again"]
         assert await handle.result() == [["ada", YES]]
 
 

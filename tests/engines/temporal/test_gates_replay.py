@@ -10,7 +10,8 @@ from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 from corrobo_core.gates import SubmitRefused
-from corrobo_temporal import CallbackGates, CorroboPlugin
+from corrobo_temporal import CorroboPlugin
+from corrobo_temporal._book import Book
 from tests.engines.record_histories import HISTORIES
 from tests.engines.temporal.gate_support import SIGNAL, Ask, Gated, answer, message, submitted
 from tests.engines.temporal.scenarios import CACHES, SCENARIOS, WORKFLOWS, play
@@ -42,7 +43,7 @@ async def test_E09_what_is_played_now_replays(temporal_client: Client, name: str
 
 async def test_gates_that_emit_no_command_do_not_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same histories, and gates without the memo: a replay that could not fail would prove nothing."""
-    monkeypatch.setattr(CallbackGates, "_changed", lambda gates: None)
+    monkeypatch.setattr(Book, "changed", lambda book: None)
     history = WorkflowHistory.from_json("recorded", RECORDED["gates-interleaved-uncached-1"])
     with pytest.raises(NondeterminismError):
         await replayer().replay_workflow(history)
