@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from corrobo_core import (
     DecisionRefused,
@@ -23,35 +20,13 @@ from corrobo_core import (
     UsageError,
 )
 from tests.reviews.test_reviews import RealClock, World, needs_review, refund_effect
-
-
-@dataclass
-class Logins:
-    """Addresses of one database, for each role."""
-
-    owner: str
-    runner: str
-    reviewer: str
-    roles: Roles
+from tests.support.roles import Logins, ledger_with_roles
 
 
 @pytest.fixture
 def logins(postgres_dsn: str) -> Iterator[Logins]:
-    tag = uuid4().hex[:8]
-    names = {part: f"{part}_{tag}" for part in ("owner", "runner", "reviewer")}
-    with psycopg.connect(postgres_dsn, autocommit=True) as admin:
-        for name in names.values():
-            admin.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
-        database = sql.Identifier(urlsplit(postgres_dsn).path.lstrip("/"))
-        admin.execute(sql.SQL("grant create on database {} to {}").format(database, sql.Identifier(names["owner"])))
-    owner, runner, reviewer = (postgres_dsn.replace("postgres@", f"{name}@") for name in names.values())
-    made = Logins(owner, runner, reviewer, Roles(runner=names["runner"], reviewer=names["reviewer"]))
-    PostgresLedger(made.owner).migrate(roles=made.roles)
-    yield made
-    with psycopg.connect(postgres_dsn, autocommit=True) as admin:
-        for name in names.values():
-            admin.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
-            admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+    with ledger_with_roles(postgres_dsn) as made:
+        yield made
 
 
 @pytest.fixture

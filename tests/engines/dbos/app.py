@@ -19,13 +19,13 @@ from typing import Any
 
 from dbos import DBOS, SetWorkflowID, StepReservation
 
-from corrobo_core import AsyncEffect, Attempt, Backoff, Effect, Observation, Verdict, effect
+from corrobo_core import AsyncEffect, Attempt, Backoff, Check, Effect, Observation, Verdict, effect
 from corrobo_core.ledgers.env import from_env
 from corrobo_core.ledgers.ports import Ledger
 from corrobo_dbos import DbosGates, GateExpiredError, effect_step
 from corrobo_dbos.asking import LOOK, Step
 from examples.http_ledger import Credit, HttpLedger
-from tests.engines.dbos.questions import SELDOM, question
+from tests.engines.dbos.questions import OFTEN, SELDOM, question
 from tests.support.dbos import dbos_config, running_dbos
 
 ACCOUNT = "alice"
@@ -60,6 +60,17 @@ def credit_effect(http: HttpLedger, type_: str = "tests/credit", **options: Any)
     @seen.reconcile
     def judge(attempt: Attempt, found: list[Credit]) -> Verdict[Credit]:
         return judged(found)
+
+    return credit
+
+
+def reviewed_effect(http: HttpLedger, **options: Any) -> Effect[[str, int], Credit]:
+    """A credit that a person must approve."""
+    credit = credit_effect(http, "tests/reviewed", **options)
+
+    @credit.authorize
+    def asks(attempt: Attempt, reference: str, amount_cents: int) -> Check:
+        return Check.requires_review("over the limit")
 
     return credit
 
@@ -137,10 +148,22 @@ def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
 
     gates, dying = DbosGates(ledger, look_every=SELDOM), DyingGates(ledger, http)
 
+    credit_reviewed = effect_step(ledger, gates=gates)(reviewed_effect(http))
+
+    @DBOS.workflow(name="reviewed")
+    def reviewed(reference: str) -> str:
+        return credit_reviewed(reference, 5_000).reference
+
     @DBOS.workflow(name="asking")
     def asking(reference: str) -> str:
         answer = gates.ask(question(reference))
         return f"{answer.response} {credit(reference, 5_000).reference}"
+
+    looking = DbosGates(ledger, look_every=OFTEN)
+
+    @DBOS.workflow(name="looking")
+    def looking_(reference: str) -> str:
+        return str(looking.ask(question(reference)).response)
 
     @DBOS.workflow(name="dying")
     def dying_(reference: str) -> str:
@@ -160,9 +183,11 @@ def register(ledger: Ledger, http: HttpLedger) -> dict[str, Callable[..., Any]]:
         "dying": dying_,
         "guarded": guarded,
         "guarded_async": guarded_async,
+        "looking": looking_,
         "naive": naive,
         "naive_async": naive_async,
         "patient": patient,
+        "reviewed": reviewed,
     }
 
 

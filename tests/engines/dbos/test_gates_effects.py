@@ -10,9 +10,7 @@ import pytest
 from dbos import DBOS, SetWorkflowID
 
 from corrobo_core import (
-    Attempt,
     Backoff,
-    Check,
     Effect,
     InvestigateError,
     MemoryLedger,
@@ -25,23 +23,12 @@ from corrobo_core.gates import GateStatus, StoredGateClient, SubmitRefused
 from corrobo_core.gates.effects import EFFECT_PLAN
 from corrobo_dbos import DbosGateClient, DbosGates, Delivered, NotDecided, effect_step
 from examples.http_ledger import Credit, answer_lost, reads_fail, refused
-from tests.engines.dbos.app import async_credit_effect, credit_effect
+from tests.engines.dbos.app import async_credit_effect, credit_effect, reviewed_effect
 from tests.engines.dbos.conftest import Here
 from tests.engines.dbos.questions import OFTEN, SELDOM, answered, waiting, waits_for_message, wake
 
 ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not this one"}
 NOW = timedelta()
-
-
-def reviewed(here: Here, **options: Any) -> Effect[[str, int], Credit]:
-    """A credit that a person must approve."""
-    credit = credit_effect(here.http, "tests/reviewed", **options)
-
-    @credit.authorize
-    def asks(attempt: Attempt, reference: str, amount_cents: int) -> Check:
-        return Check.requires_review("over the limit")
-
-    return credit
 
 
 def desk_client(here: Here, workflow_id: str = "wf", *effects: Any) -> DbosGateClient:
@@ -64,7 +51,7 @@ def start(here: Here, credit: Any) -> Any:
 
 
 def test_a_review_is_asked_for_approved_and_the_effect_happens_once(here: Here) -> None:
-    handle = start(here, gated(here, reviewed(here), SELDOM))
+    handle = start(here, gated(here, reviewed_effect(here.http), SELDOM))
     client = desk_client(here)
     asked = waiting(client, "effect-review")
     shown = ReviewDesk(here.ledger).show("rf_81")
@@ -95,7 +82,7 @@ def test_a_review_is_asked_for_approved_and_the_effect_happens_once(here: Here) 
 
 
 def test_a_denial_closes_it_without_a_send(here: Here) -> None:
-    handle = start(here, gated(here, reviewed(here), SELDOM))
+    handle = start(here, gated(here, reviewed_effect(here.http), SELDOM))
     client = desk_client(here)
     answered(client, waiting(client), DENY)
     with pytest.raises(ReplanError):
@@ -104,7 +91,7 @@ def test_a_denial_closes_it_without_a_send(here: Here) -> None:
 
 
 def test_a_decision_made_elsewhere_is_noticed_and_the_question_is_taken_back(here: Here) -> None:
-    handle = start(here, gated(here, reviewed(here), OFTEN))
+    handle = start(here, gated(here, reviewed_effect(here.http), OFTEN))
     client, desk = desk_client(here), ReviewDesk(here.ledger)
     asked = waiting(client)
     shown = desk.show("rf_81")
@@ -117,7 +104,7 @@ def test_a_decision_made_elsewhere_is_noticed_and_the_question_is_taken_back(her
 
 
 def test_a_question_decided_elsewhere_is_refused_with_the_first_decision(here: Here) -> None:
-    handle = start(here, gated(here, reviewed(here), SELDOM))
+    handle = start(here, gated(here, reviewed_effect(here.http), SELDOM))
     client, desk = desk_client(here), ReviewDesk(here.ledger)
     asked = waiting(client)
     shown = desk.show("rf_81")
@@ -134,7 +121,7 @@ def test_a_question_decided_elsewhere_is_refused_with_the_first_decision(here: H
 
 def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_again(here: Here) -> None:
     """Also what a process with the runner's role could do: write an answer into the stream."""
-    handle = start(here, gated(here, reviewed(here), OFTEN))
+    handle = start(here, gated(here, reviewed_effect(here.http), OFTEN))
     client = desk_client(here)
     asked = waiting(client)
     forger = StoredGateClient(here.ledger, "wf", plan=EFFECT_PLAN)
@@ -154,7 +141,9 @@ def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_agai
 def test_an_approval_that_lapsed_is_asked_for_again(here: Here) -> None:
     """The write was refused for now; the approval is older than it may be when it would be sent again."""
     here.http.fail_next(refused(503))
-    credit = reviewed(here, max_approval_age=timedelta(seconds=3), in_flight_window=timedelta(seconds=4))
+    credit = reviewed_effect(
+        here.http, max_approval_age=timedelta(seconds=3), in_flight_window=timedelta(seconds=4)
+    )
     handle = start(here, gated(here, credit, SELDOM))
     client = desk_client(here)
     first = waiting(client)
@@ -212,7 +201,7 @@ def test_a_look_that_succeeds_ends_the_investigation(here: Here) -> None:
 
 
 def test_without_gates_the_error_says_what_waits_and_which_token_it_needs(here: Here) -> None:
-    handle = start(here, effect_step(here.ledger)(reviewed(here)))
+    handle = start(here, effect_step(here.ledger)(reviewed_effect(here.http)))
     with pytest.raises(ReviewError) as review:
         handle.get_result()
     shown = ReviewDesk(here.ledger).show("rf_81")
@@ -256,7 +245,7 @@ async def test_two_effects_with_gates_side_by_side_are_refused_and_in_child_work
 def test_gates_on_another_ledger_and_a_client_without_desk_are_refused(here: Here) -> None:
     with pytest.raises(UsageError, match="gates: must be a DbosGates on the same ledger"):
         effect_step(MemoryLedger(), gates=DbosGates(here.ledger))
-    handle = start(here, gated(here, reviewed(here), SELDOM))
+    handle = start(here, gated(here, reviewed_effect(here.http), SELDOM))
     client = DbosGateClient(here.ledger, "wf")
     asked = waiting(client)
     with pytest.raises(UsageError, match="pass desk=ReviewDesk"):
