@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dbos import DBOS, SetWorkflowID
 
 from corrobo_core.gates import ClaimOk, ClaimRefused, GateStatus, StoredGateClient, SubmitRefused
-from corrobo_dbos import DbosGateClient, DbosGates, Delivered, GateExpiredError, NoWorkflow
+from corrobo_dbos import DbosGateClient, DbosGates, Delivered, GateExpiredError, NoWorkflow, effect_step
 from corrobo_dbos.asking import topic_of
-from tests.engines.dbos.conftest import Here, wait_until
+from tests.engines.dbos.app import ACCOUNT, credit_effect
+from tests.engines.dbos.conftest import Here, Local, wait_until
 from tests.engines.dbos.questions import (
     NO,
     OFTEN,
@@ -68,6 +69,47 @@ def test_doubled_and_foreign_wake_ups_and_those_for_another_question_decide_noth
     waits_for_message("wf")
     assert isinstance(answered(reviewer, second, NO), Delivered)
     assert handle.get_result() == [YES, NO]
+
+
+def test_d07_five_questions_in_turn_have_one_deadline_together(here: Here) -> None:
+    gates, until = DbosGates(here.ledger, look_every=SELDOM), datetime.now(UTC) + timedelta(seconds=3)
+
+    @DBOS.workflow()
+    def release(until: datetime) -> list[Any]:
+        def asked(revision: int) -> Any:
+            try:
+                return gates.ask(question(str(revision)), deadline=until).response
+            except GateExpiredError:
+                return "expired"
+
+        return [asked(revision) for revision in range(5)]
+
+    here.launch()
+    with SetWorkflowID("wf"):
+        handle = DBOS.start_workflow(release, until)
+    reviewer = DbosGateClient(here.ledger, "wf")
+    for response in (YES, NO):
+        answered(reviewer, waiting(reviewer), response)
+    third = waiting(reviewer)
+    assert handle.get_result() == [YES, NO, "expired", "expired", "expired"]
+    ended = datetime.now(UTC)
+    assert third.deadline == until
+    assert until < ended < until + timedelta(seconds=2)
+    asked = [event for event in reviewer.history() if event.kind == "callback-requested"]
+    assert len(asked) == 3  # what could not be answered in time is not asked
+
+
+def test_d07_the_naive_twin_waits_five_times_as_long(local: Local) -> None:
+    """Timeouts of receives add up, where one moment was meant."""
+
+    @DBOS.workflow()
+    def release() -> list[Any]:
+        return [DBOS.recv("approval", 0.3) for _ in range(5)]
+
+    local.launch()
+    started = time.monotonic()
+    assert release() == [None] * 5
+    assert time.monotonic() - started > 5 * 0.3
 
 
 def test_d09_the_same_question_in_two_workflows_and_a_fork_is_three(here: Here) -> None:
@@ -177,6 +219,40 @@ def test_d13_an_answer_after_the_deadline_is_kept_and_a_new_question_has_a_new_i
     assert left is not None and (left.status, [one.response for one in left.late]) == (GateStatus.EXPIRED, [YES])
     answered(reviewer, second, NO)
     assert handle.get_result() == NO
+
+
+def test_d17_run_again_from_its_start_with_one_of_two_decisions_an_effect_before_them_is_not_sent_again(
+    here: Here,
+) -> None:
+    """A plain step before the questions is the naive twin: it is sent again."""
+    gates = DbosGates(here.ledger, look_every=SELDOM)
+    credit = effect_step(here.ledger)(credit_effect(here.http))
+
+    @DBOS.step()
+    def naive_credit(reference: str) -> None:
+        here.http.credit(ACCOUNT, reference, 7)
+
+    @DBOS.workflow()
+    def order() -> list[Any]:
+        naive_credit("plain")
+        return [credit("rf_81", 7).id, *(gates.ask(question(revision)).response for revision in ("one", "two"))]
+
+    here.launch()
+    with SetWorkflowID("wf"):
+        handle = DBOS.start_workflow(order)
+    original = DbosGateClient(here.ledger, "wf")
+    answered(original, waiting(original))
+    second = waiting(original)
+    with SetWorkflowID("fork"):
+        fork = DBOS.fork_workflow("wf", 1)
+    forked = DbosGateClient(here.ledger, "fork")
+    for response in (NO, YES):
+        answered(forked, waiting(forked), response)
+    answered(original, second, NO)
+    (paid, *decided), (also_paid, *also_decided) = handle.get_result(), fork.get_result()
+    assert (decided, also_decided) == ([YES, NO], [NO, YES])
+    assert paid == also_paid
+    assert (here.http.count("rf_81"), here.http.count("plain")) == (1, 2)
 
 
 def test_workflows_that_are_unknown_or_finished_are_told_apart_and_nothing_is_recorded(here: Here) -> None:
