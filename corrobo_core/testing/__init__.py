@@ -1,13 +1,64 @@
-"""For tests: the suite that every ledger passes. Needs pytest."""
+"""For tests: the suite that every contract passes, and the suite that every ledger passes.
 
-import pytest
+The suites themselves need pytest; `verify_contract`, the targets and the virtual clock do not.
+"""
 
-pytest.register_assert_rewrite(
-    "corrobo_core.testing._suite", "corrobo_core.testing.conformance", "corrobo_core.testing.shared_conformance"
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from corrobo_core.testing.clock import VirtualClock
+from corrobo_core.testing.fake import Entry, EntryState, FakeProvider, Listing
+from corrobo_core.testing.target import ConformanceTarget, Fault, FaultKind
+from corrobo_core.testing.verify import (
+    ContractReport,
+    ScenarioResult,
+    ScenarioStatus,
+    scenario_names,
+    verify_contract,
 )
 
-from corrobo_core.testing._drivers import AnotherLedger, ManagedLedger  # noqa: E402
-from corrobo_core.testing.conformance import LedgerConformance  # noqa: E402
-from corrobo_core.testing.shared_conformance import SharedLedgerConformance  # noqa: E402
+if TYPE_CHECKING:
+    from corrobo_core.testing._drivers import AnotherLedger, ManagedLedger
+    from corrobo_core.testing.conformance import LedgerConformance
+    from corrobo_core.testing.shared_conformance import SharedLedgerConformance
 
-__all__ = ["AnotherLedger", "LedgerConformance", "ManagedLedger", "SharedLedgerConformance"]
+__all__ = [
+    "AnotherLedger",
+    "ConformanceTarget",
+    "ContractReport",
+    "Entry",
+    "EntryState",
+    "FakeProvider",
+    "Fault",
+    "FaultKind",
+    "LedgerConformance",
+    "Listing",
+    "ManagedLedger",
+    "ScenarioResult",
+    "ScenarioStatus",
+    "SharedLedgerConformance",
+    "VirtualClock",
+    "scenario_names",
+    "verify_contract",
+]
+
+# pytest is imported by those who use it.
+_LAZY = {
+    "AnotherLedger": "_drivers",
+    "LedgerConformance": "conformance",
+    "ManagedLedger": "_drivers",
+    "SharedLedgerConformance": "shared_conformance",
+}
+_ASSERTING = ("_suite", "conformance", "shared_conformance")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _LAZY[name] in _ASSERTING:
+        import pytest
+
+        pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _ASSERTING))
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
