@@ -11,7 +11,7 @@ WORKERS ?= 2
 # e.g. make test PYTEST_ARGS='tests/unit -k decide'
 PYTEST_ARGS ?=
 
-.PHONY: help install demo check pgbouncer test bench docs clean
+.PHONY: help install demo check pgbouncer test model bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -71,6 +71,14 @@ pgbouncer:
 test: install pgbouncer check  ## everything CI runs: check, then all tests on real servers
 	@$(SAY) "pytest with $(WORKERS) workers"
 	@$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# e.g. make model SEED=1234567 draws the same examples again
+EXAMPLES ?= 2000
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+
+model: install  ## drive all ledgers by drawn steps and compare them, for long: make model EXAMPLES=2000 SEED=…
+	@$(SAY) "model-based tests, EXAMPLES=$(EXAMPLES) SEED=$(SEED)"
+	@CORROBO_MODEL_EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/model/test_machine.py -n $(WORKERS) --hypothesis-seed=$(SEED)
 
 bench: install  ## measure, print a table, write build/bench.json
 	@$(SAY) "running tests/bench"

@@ -1,0 +1,226 @@
+"""The machine that drives operations: the same steps on every ledger, compared after each one.
+
+A step is one whole pass of a process, in the middle of which one thing can happen: its death, a lost reply, time, a
+person, a whole pass of somebody else. What the outside world does is drawn, and never breaks what the contract
+declares: windows, lags and refusals are honest, and so are people.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from corrobo_core.records import DecisionKind, Disposition
+from tests.model.machine.contracts import DECLARED, ONLY_WITH_KEYS, TYPE
+from tests.model.machine.old_rows import OldAttempt, OldRow
+from tests.model.machine.outside import AMOUNT, Effect
+from tests.model.machine.people import decide_all
+from tests.model.machine.plans import (
+    Check,
+    Dies,
+    Look,
+    Repeated,
+    Says,
+    Send,
+    SetBack,
+    Slow,
+    TakenForDead,
+    Turn,
+    Unanswered,
+)
+from tests.model.machine.stage import Setup, Stage
+from tests.model.machine.stores import Store
+from tests.model.machine.times import Time
+
+_numbers = itertools.count(1)
+
+# -- what is drawn -----------------------------------------------------------------------------------------------
+
+looks = st.one_of(st.just(Look.HONEST), st.sampled_from(Look))
+checks = st.one_of(st.just(Check.PROCEED), st.sampled_from(Check))
+steps = st.integers(0, 9)
+seconds = st.sampled_from([1, 2, 5, 11])
+
+says = st.builds(
+    Says,
+    st.sampled_from(DecisionKind),
+    st.sampled_from(["ada", "ada", "bob"]),
+    st.sampled_from(["open", "open", "open", "before", "wrong"]),
+    st.sampled_from([None, None, None, -3, 3]),
+    st.sampled_from([None, None, 3, 12, -1]),
+    st.sampled_from([None, None, True, False]),
+)
+plain_turns = st.builds(
+    Turn,
+    process=st.integers(0, 1),
+    contract=st.integers(0, len(DECLARED) - 1),
+    reads_only=st.sampled_from([False, False, False, True]),
+    observe_now=st.booleans(),
+    send=st.sampled_from(Send),
+    landing=st.integers(0, 4),
+    slow=st.sampled_from([0, 0, 1, 6]),
+    looks=st.tuples(looks, looks),
+    check=checks,
+)
+happenings = st.one_of(
+    st.just(Dies()),
+    st.just(Unanswered()),
+    st.just(Repeated()),
+    st.builds(Slow, seconds, seconds),
+    st.builds(SetBack, st.just(3)),
+    says,
+    plain_turns,
+    plain_turns,
+    st.builds(TakenForDead, plain_turns),
+)
+turns = st.one_of(plain_turns, st.builds(replace, plain_turns, at=steps, after=st.booleans(), what=happenings))
+setups = st.builds(
+    Setup,
+    authorizes=st.sampled_from([None, None, None, Check.PROCEED, Check.REVIEW, Check.REVIEW, Check.REJECT]),
+    revalidates=st.sampled_from([False, False, True]),
+    max_age=st.sampled_from([None, 10]),
+    deduplicates=st.sampled_from([False, False, True]),
+)
+old_attempts = st.builds(
+    OldAttempt,
+    outcome=st.sampled_from([None, "AMBIGUOUS", "RESPONDED"]),
+    window=st.sampled_from([None, 3.0, 10.0, 30.0]),
+    ago=st.sampled_from([2.0, 20.0]),
+)
+
+
+class Operations(RuleBasedStateMachine):
+    """One operation on every store. Subclassed with the stores by `machine`."""
+
+    stores: list[Store]
+    time: Time
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[Stage] = []
+        self.there_is_one = False
+
+    def _each(self, step: Callable[[Stage], Any]) -> Any:
+        """One step on each stage, from the same time; all of them must come to the same."""
+        began, answers = self.time.mark, []
+        for stage in self.stages:
+            self.time.reset(began)
+            answer = step(stage)
+            answers.append((answer, stage.stored(), self.time.mark))
+            assert not stage.check(), f"{stage.store.name}: {stage.broken}"
+        for stage, other in zip(self.stages[1:], answers[1:], strict=True):
+            assert other == answers[0], f"{stage.store.name} and {self.stages[0].store.name} differ"
+        self.there_is_one = answers[0][1] is not None
+        return answers[0][0]
+
+    @initialize(setup=setups)
+    def begin(self, setup: Setup) -> None:
+        self.time.reset()
+        operation_id = f"operation-{next(_numbers)}"
+        self.setup = setup
+        self.stages = [Stage(store, self.time, setup, operation_id) for store in self.stores]
+
+    def _fitting(self, turn: Turn) -> Turn:
+        """What is only honest where the provider deduplicates is left out elsewhere, and clocks stand right where
+        it forgets keys by its own.
+        """
+        what = turn.what
+        if isinstance(what, Turn):
+            what = self._fitting(what)
+        if isinstance(what, TakenForDead):
+            what = TakenForDead(self._fitting(what.then))
+        if isinstance(what, SetBack) and self.setup.deduplicates:
+            what = None
+        contract = turn.contract
+        if contract == ONLY_WITH_KEYS and not self.setup.deduplicates:
+            contract = 0
+        return replace(turn, contract=contract, what=what)
+
+    @rule(turn=turns)
+    def one_pass(self, turn: Turn) -> None:
+        self._each(lambda stage: stage.play(self._fitting(turn)))
+
+    @rule(turn=turns)
+    def another_pass(self, turn: Turn) -> None:
+        """Passes are most of what happens."""
+        self.one_pass(turn)
+
+    @rule(by=st.sampled_from([1, 3, 7, 12, 30]))
+    def time_passes(self, by: int) -> None:
+        self.time.pass_by(by)
+
+    @rule(what=says)
+    def somebody_decides(self, what: Says) -> None:
+        self._each(lambda stage: stage.people.say(what))
+
+    @rule()
+    def somebody_decides_well(self) -> None:
+        self._each(decide_all)
+
+    @rule()
+    def somebody_else_writes(self) -> None:
+        """Another effect, which this intent does not explain, is there from now on."""
+        self._each(lambda stage: stage.outside.others.append(self.time.elapsed))
+
+    @precondition(lambda self: self.stages[0].closed is Disposition.COMPLETE)
+    @rule()
+    def the_effect_is_reversed(self) -> None:
+        for stage in self.stages:
+            for effect in stage.outside.effects:
+                effect.gone = effect.gone or self.time.elapsed
+
+    @precondition(lambda self: self.there_is_one)
+    @rule(amount=st.sampled_from([AMOUNT, AMOUNT + 1]))
+    def the_id_is_reused(self, amount: int) -> None:
+        def reuse(stage: Stage) -> str:
+            return stage.reuse_for_another_type() if amount == AMOUNT else stage.play(Turn(), amount)
+
+        assert self._each(reuse) == "IdentityReused"
+
+    @precondition(lambda self: not self.stages[0].nonces and not self.there_is_one)
+    @rule(attempt=old_attempts, lands=st.sampled_from([None, 1.0, 25.0]))
+    def an_older_release_was_here(self, attempt: OldAttempt, lands: float | None) -> None:
+        """Its attempt has its effect within the window that it recorded, or, without one, at any time."""
+        started = self.time.elapsed
+        self.time.pass_by(attempt.ago)
+        latest = 40.0 if attempt.window is None else attempt.window
+        for stage in self.stages:
+            intent = f'{{"amount":{AMOUNT},"reference":"{stage.operation_id}"}}'
+            stage.store.put(OldRow("default", stage.operation_id, TYPE, intent, attempt, self.time.at(started)))
+            stage.remember_old(attempt, started)
+            self.there_is_one = True
+            if lands is not None:
+                stage.outside.effects.append(Effect(started, started + min(lands, latest)))
+
+    def teardown(self) -> None:
+        """From wherever it is, an operation can be brought to its end."""
+        if self.stages:
+            self._each(_finish)
+
+
+def _finish(stage: Stage) -> str:
+    end = ""
+    for _ in range(30):
+        end = stage.play(Turn(observe_now=True, send=Send.ANSWERED))
+        if stage.closed is not None:
+            break
+        stage.time.pass_by(12)
+        decide_all(stage)
+    else:
+        stage.wrong("it never ends")
+    stage.time.pass_by(60)
+    there = stage.outside.there(stage.time.elapsed) or stage.people.attested
+    reversed_ = any(each.gone is not None for each in stage.outside.effects)
+    if stage.closed is Disposition.COMPLETE and not there and not reversed_:
+        stage.wrong("COMPLETE, and nothing is there in the end")
+    return end
+
+
+def machine(stores: list[Store], time: Time) -> type[Operations]:
+    """The machine for these stores."""
+    return type("Operations", (Operations,), {"stores": stores, "time": time})

@@ -1,0 +1,178 @@
+"""One ledger, one outside system, and the passes and people that meet there.
+
+The oracle is the stage's own record of what it did: which statements it let through and when, what became of each
+request, what each read showed, what people said. What is wrong with it is kept in ``broken``, since a hook that
+raised would only be taken for a failing hook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from corrobo_core import EffectResult, EffectRunner, ReviewDesk
+from corrobo_core.commands import Holder, Load
+from corrobo_core.errors import IdentityReused, LedgerUnavailable
+from corrobo_core.ledgers.document import to_document
+from corrobo_core.records import Disposition, OperationKey
+from tests.crash.process import Killed
+from tests.model.machine import people
+from tests.model.machine.contracts import ANOTHER_TYPE, TYPE, Declared, contract, running
+from tests.model.machine.old_rows import OldAttempt
+from tests.model.machine.outside import AMOUNT, Outside, Sent
+from tests.model.machine.passes import Pass
+from tests.model.machine.plans import (
+    Check,
+    Send,
+    Turn,
+)
+from tests.model.machine.stores import PROCESSES, Store
+from tests.model.machine.times import Time
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What stays the same for one operation.
+
+    Attributes:
+        authorizes: what ``authorize`` answers; None: there is no such hook.
+        revalidates: whether there is such a hook.
+        max_age: of approvals, in seconds.
+        deduplicates: the provider does.
+    """
+
+    authorizes: Check | None = None
+    revalidates: bool = False
+    max_age: int | None = None
+    deduplicates: bool = False
+
+
+class Stage:
+    """See the module.
+
+    Args:
+        store: the ledger under test.
+        time: shared with the other stages, which are brought to the same time before each step.
+        setup: of the operation.
+        operation_id: of the operation.
+    """
+
+    def __init__(self, store: Store, time: Time, setup: Setup, operation_id: str) -> None:
+        self.store, self.time, self.setup, self.operation_id = store, time, setup, operation_id
+        self.outside = Outside(setup.deduplicates)
+        self.people = people.People(self)
+        self.nonces: list[str] = []
+        self.broken: list[str] = []
+        self.running: list[Pass] = []
+        self.closed: Disposition | None = None
+        self.results: list[EffectResult[int]] = []
+        self.disturbed = False
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    def play(self, turn: Turn, amount: int = AMOUNT) -> str:
+        """One pass; what it ends with, as text that is the same for every ledger."""
+        this = Pass(self, turn)
+        effect = contract(
+            turn.contract, self.setup.authorizes is not None, self.setup.revalidates, self.setup.max_age
+        )
+        runner = EffectRunner(this.process.ledger, observe_now=turn.observe_now)
+        self.running.append(this)
+        try:
+            with running(this):
+                call = runner.observe if turn.reads_only else runner.run
+                result = call(effect, self.operation_id, amount)
+        except (Killed, LedgerUnavailable, KeyboardInterrupt, IdentityReused) as error:
+            self.disturbed = True
+            return type(error).__name__
+        finally:
+            self.running.remove(this)
+            if this.process.dead:
+                self.store.kill(turn.process, this.process.nonces)
+        self._judge(result, this)
+        return self.neutral(repr(result))
+
+    def reuse_for_another_type(self) -> str:
+        """The same id for something else."""
+        this = Pass(self, Turn())
+        try:
+            with running(this):
+                EffectRunner(this.process.ledger).run(ANOTHER_TYPE, self.operation_id, AMOUNT)
+        except IdentityReused as error:
+            return type(error).__name__
+        return "no error"
+
+    def remember_old(self, attempt: OldAttempt, started: float) -> None:
+        """An older release has sent something, under the window that it recorded."""
+        how = Send.ANSWER_FIRST if attempt.outcome == "RESPONDED" else Send.LATE
+        declared = Declared(window=attempt.window, timeout=None)
+        self.outside.sent.append(Sent(started, started, how, declared, None, ended=started + 1))
+        self.disturbed = True
+
+    def stored(self) -> tuple[Any, ...] | None:
+        """All that is stored, without what differs between ledgers: nonces, owners."""
+        loaded = None
+        for process in range(PROCESSES):
+            self.store.tell_time()
+            loaded = self.store.ledger(process).perform(Load(self.key))
+        assert loaded is not None
+        if loaded.operation is None:
+            return None
+        operation = loaded.operation
+        return (
+            self.neutral(to_document(operation)),
+            operation.version,
+            self.neutral(operation.nonce).removesuffix(".abandoned"),
+            operation.owner is not None,
+            self.neutral(repr(loaded.decisions)),
+            loaded.holder is Holder.RUNNING,
+            self.store.late(self.operation_id),
+        )
+
+    @property
+    def key(self) -> OperationKey:
+        return OperationKey("default", self.operation_id, TYPE)
+
+    def neutral(self, text: str) -> str:
+        """Without the random names of passes."""
+        for number, nonce in enumerate(self.nonces):
+            text = text.replace(nonce, f"pass{number}")
+        return text
+
+    @contextmanager
+    def desk(self, process: int) -> Iterator[ReviewDesk]:
+        self.store.tell_time()
+        yield ReviewDesk(self.store.ledger(process))
+
+    # -- what must hold ------------------------------------------------------------------------------------
+
+    def wrong(self, what: str) -> None:
+        self.broken.append(what)
+
+    def _judge(self, result: EffectResult[int], this: Pass) -> None:
+        self.results.append(result)
+        now = self.time.elapsed
+        if self.closed is not None and result.disposition is not self.closed:
+            self.wrong(f"it was {self.closed}, and is {result.disposition}")
+        if result.disposition in (Disposition.COMPLETE, Disposition.REPLAN):
+            self.closed = result.disposition
+        if result.disposition is Disposition.COMPLETE:
+            seen = any(each.lands <= now for each in self.outside.effects)
+            if not (seen or self.people.attested):
+                self.wrong("COMPLETE, and nothing is there")
+            if result.effect != AMOUNT:
+                self.wrong(f"COMPLETE, with the value {result.effect}")
+        if len(result.history.last) > 20:
+            self.wrong("the history grows without bound")
+
+    def check(self) -> list[str]:
+        """What is wrong so far."""
+        if len(self.outside.effects) > 1:
+            self.wrong(f"{len(self.outside.effects)} effects")
+        if len(self.outside.keys) > 1:
+            self.wrong("attempts with different keys")
+        return self.broken
