@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -27,11 +27,9 @@ REQUESTS = [
 ]
 ROUTERS = ["router-a", "router-b", "router-c"]
 
-requests = st.sampled_from(REQUESTS)
 routers = st.sampled_from(ROUTERS)
 # Tokens are the routers' own and few, so that foreign, repeated and stale ones all occur.
 tokens = st.sampled_from(["a1", "a2", "b1", "c1"])
-waits = st.sampled_from([None, 2 * MINUTE, 5 * MINUTE])
 
 Step = Callable[[Gates, Clock], Any]
 
@@ -60,16 +58,22 @@ def claiming(request: GateRequest, router: str, token: str, lease: Any) -> Step:
 
 
 answers = st.sampled_from([YES, NO, {"approved": 1}, {}])
-steps = st.one_of(
-    st.builds(posting, requests, waits, st.booleans()),
-    st.builds(claiming, requests, routers, tokens, waits),
-    st.builds(submission, requests, tokens, routers, st.booleans(), answers),
-    st.builds(lambda r, t: step("release", r.request_id, t), requests, tokens),
-    st.builds(lambda r: step("release_claim", r.request_id, operator="ada", reason="why"), requests),
-    st.builds(lambda r, by: step("supersede", r.request_id, by.request_id), requests, requests),
-    st.just(step("expire")),
-    st.builds(lambda minutes: step("turn", timedelta(minutes=minutes)), st.integers(1, 4)),
-)
+
+
+def steps_in(minute: timedelta, asked: Sequence[GateRequest] = REQUESTS) -> st.SearchStrategy[Step]:
+    """Every step, on these requests; a ``minute`` is what leases and deadlines count in."""
+    requests = st.sampled_from(asked)
+    waits = st.sampled_from([None, 2 * minute, 5 * minute])
+    return st.one_of(
+        st.builds(posting, requests, waits, st.booleans()),
+        st.builds(claiming, requests, routers, tokens, waits),
+        st.builds(submission, requests, tokens, routers, st.booleans(), answers),
+        st.builds(lambda r, t: step("release", r.request_id, t), requests, tokens),
+        st.builds(lambda r: step("release_claim", r.request_id, operator="ada", reason="why"), requests),
+        st.builds(lambda r, by: step("supersede", r.request_id, by.request_id), requests, requests),
+        st.just(step("expire")),
+        st.builds(lambda minutes: step("turn", minutes * minute), st.integers(1, 4)),
+    )
 
 
 def frozen(opened: Opened, kind: str) -> tuple[Turned, Clock]:
@@ -82,7 +86,7 @@ def frozen(opened: Opened, kind: str) -> tuple[Turned, Clock]:
 
 @pytest.mark.parametrize("kind", STORES)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(steps, st.integers(0, 2)), max_size=30))
+@given(st.lists(st.tuples(steps_in(MINUTE), st.integers(0, 2)), max_size=30))
 def test_G3_any_interleaving_folds_to_the_same_state_as_its_replay(
     opened: Opened, kind: str, script: list[tuple[Step, int]]
 ) -> None:
