@@ -1,8 +1,9 @@
 """Corrobo for DBOS: effects as steps, and questions to people."""
 
+from corrobo_dbos.deliveries import Delivered, Delivery, NotDecided, NoWorkflow, Progress
 from corrobo_dbos.failures import CheckpointError, GateClosedError, GateExpiredError, GateSupersededError
 from corrobo_dbos.gates import DbosGates
-from corrobo_dbos.reviewers import DbosGateClient, Delivered, Delivery, NotDecided, NoWorkflow, Progress
+from corrobo_dbos.reviewers import AsyncDbosGateClient, DbosGateClient
 from corrobo_dbos.steps import (
     AsyncEffectStep,
     AsyncFunctionStep,
@@ -13,6 +14,7 @@ from corrobo_dbos.steps import (
 )
 
 __all__ = [
+    "AsyncDbosGateClient",
     "AsyncEffectStep",
     "AsyncFunctionStep",
     "CheckpointError",

@@ -17,6 +17,7 @@ from corrobo_core import UsageError
 
 __all__ = [
     "MARK",
+    "AsyncWorkflows",
     "Place",
     "Receive",
     "Workflows",
@@ -239,8 +240,7 @@ class Workflows:
 
     def status(self, workflow_id: str) -> WorkflowStatus | None:
         """Where a workflow stands; None if there is none."""
-        options: dict[str, Any] = {"workflow_ids": [workflow_id], "load_input": False, "load_output": False}
-        return next(iter(self._dbos.list_workflows(**options)), None)
+        return next(iter(self._dbos.list_workflows(**_only(workflow_id))), None)
 
     def steps(self, workflow_id: str) -> list[StepInfo]:
         """What is in its history."""
@@ -249,3 +249,26 @@ class Workflows:
     def wake(self, workflow_id: str, topic: str, key: str) -> None:
         """Send a message, once for each key."""
         self._dbos.send(workflow_id, "look", topic, idempotency_key=key)
+
+
+class AsyncWorkflows:
+    """`Workflows`, for an event loop: the same methods, awaited."""
+
+    def __init__(self, client: DBOSClient | None) -> None:
+        self._dbos: type[DBOS] | DBOSClient = DBOS if client is None else client
+
+    async def status(self, workflow_id: str) -> WorkflowStatus | None:
+        """See `Workflows.status`."""
+        return next(iter(await self._dbos.list_workflows_async(**_only(workflow_id))), None)
+
+    async def steps(self, workflow_id: str) -> list[StepInfo]:
+        """See `Workflows.steps`."""
+        return await self._dbos.list_workflow_steps_async(workflow_id)
+
+    async def wake(self, workflow_id: str, topic: str, key: str) -> None:
+        """See `Workflows.wake`."""
+        await self._dbos.send_async(workflow_id, "look", topic, idempotency_key=key)
+
+
+def _only(workflow_id: str) -> dict[str, Any]:
+    return {"workflow_ids": [workflow_id], "load_input": False, "load_output": False}

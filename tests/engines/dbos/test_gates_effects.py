@@ -248,7 +248,7 @@ def test_gates_on_another_ledger_and_a_client_without_desk_are_refused(here: Her
     handle = start(here, gated(here, reviewed_effect(here.http), SELDOM))
     client = DbosGateClient(here.ledger, "wf")
     asked = waiting(client)
-    with pytest.raises(UsageError, match="pass desk=ReviewDesk"):
+    with pytest.raises(UsageError, match="pass a review desk as desk="):
         answered(client, asked, ALLOW)
     left = client.show(asked.request_id)
     assert left is not None and left.status is GateStatus.CLAIMED
