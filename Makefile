@@ -11,7 +11,7 @@ WORKERS ?= 2
 # e.g. make test PYTEST_ARGS='tests/unit -k decide'
 PYTEST_ARGS ?=
 
-.PHONY: help install demo check pgbouncer test model bench docs clean
+.PHONY: help install demo check pgbouncer test model soak bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -79,6 +79,14 @@ SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 model: install  ## drive all ledgers by drawn steps and compare them, for long: make model EXAMPLES=2000 SEED=…
 	@$(SAY) "model-based tests, EXAMPLES=$(EXAMPLES) SEED=$(SEED)"
 	@CORROBO_MODEL_EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/model/test_machine.py -n $(WORKERS) --hypothesis-seed=$(SEED)
+
+# e.g. make soak SECONDS=600 EFFECTS=3000
+SECONDS ?= 120
+EFFECTS ?= 500
+
+soak: install  ## kill workers, sessions and servers under load: make soak SECONDS=120 EFFECTS=500 SEED=…
+	@$(SAY) "running tests/soak for $(SECONDS) s with $(EFFECTS) effects"
+	@$(PY) -m tests.soak $(SECONDS) $(EFFECTS) $(SEED)
 
 bench: install  ## measure, print a table, write build/bench.json
 	@$(SAY) "running tests/bench"

@@ -222,9 +222,13 @@ class HttpLedger:
 
 
 @contextmanager
-def running_http_ledger() -> Iterator[HttpLedger]:
-    """Start the ledger in its own process on a free port, and stop it at the end."""
-    command = [sys.executable, __file__]
+def running_http_ledger(*program: str) -> Iterator[HttpLedger]:
+    """Start the ledger in its own process on a free port, and stop it at the end.
+
+    Args:
+        program: arguments for the interpreter, if not this file; it must `serve` likewise.
+    """
+    command = [sys.executable, *(program or (__file__,))]
     # The server ends when its standard input closes: it never outlives the process that started it.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None and server.stdout is not None
@@ -304,7 +308,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    book: Book  # set on the class by main()
+    book: Book  # set on the class by serve()
 
     def do_POST(self) -> None:
         """Commit a credit, or take orders for faults."""
@@ -408,14 +412,14 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
-def main() -> None:
+def serve(handler: type[Handler], book: Book) -> None:
     """Serve on a free port, print the URL, stop when standard input closes."""
-    Handler.book = Book()
-    with Server(("127.0.0.1", 0), Handler) as server:
+    handler.book = book
+    with Server(("127.0.0.1", 0), handler) as server:
         print(f"http://127.0.0.1:{server.server_port}", flush=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         sys.stdin.read()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Handler, Book())
