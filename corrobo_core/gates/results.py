@@ -1,6 +1,7 @@
 """What routers and posters are answered. Refusals are values, not exceptions (G2).
 
-``ok`` tells success from refusal, for people and for type checkers.
+``ok`` tells success from refusal. Type checkers follow ``isinstance(claim, ClaimOk)`` and ``claim.ok is True``; not
+all of them follow a bare ``if claim.ok``.
 """
 
 from __future__ import annotations
