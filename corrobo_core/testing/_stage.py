@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from corrobo_core.canonical import idempotency_key
 from corrobo_core.clocks import stopwatch
@@ -60,13 +60,21 @@ class VirtualLedger(MemoryLedger):
     """A memory ledger for which no real time counts, however slow the machine.
 
     A reply is read at the end of time on the stopwatch, so that nothing elapses after it on the ledger's clock.
-    ``pauses`` lets the process stand still after its next reservation, before anything is sent (L9).
     """
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock=clock)
         self._virtual = clock
-        self.pauses: timedelta | None = None
+        self._pause: tuple[timedelta, bool] | None = None
+
+    def pause(self, span: timedelta, *, noticed: bool) -> None:
+        """Let the process stand still after its next reservation, before anything is sent (L9).
+
+        Args:
+            span: for so long.
+            noticed: its stopwatch counts the pause; else it is just short enough not to matter.
+        """
+        self._pause = span, noticed
 
     def perform(self, command: LedgerCommand[R], /) -> R:
         """Answer one command."""
@@ -75,10 +83,10 @@ class VirtualLedger(MemoryLedger):
         if reading is None:
             return reply  # type: ignore[no-any-return]
         sent = _NEVER
-        if self.pauses is not None and _reserves(command, reply):
-            pause, self.pauses = self.pauses, None
-            self._virtual.pass_by(pause)
-            sent = stopwatch() - pause.total_seconds()
+        if self._pause is not None and _reserves(command, reply):
+            (span, noticed), self._pause = self._pause, None
+            self._virtual.pass_by(span)
+            sent = stopwatch() - span.total_seconds() if noticed else _NEVER
         answer: R = evolve(reply, reading=Reading(reading.now, sent, _NEVER))
         return answer
 
@@ -123,29 +131,32 @@ class Stage:
 
     Args:
         contract: under test.
-        target: what it acts on; reset.
+        target: what it acts on.
         context: for ``authorize`` and ``revalidate``.
+
+    Attributes:
+        wanted: how many effects there should be.
+        remedy: what to change if they are not as they should be.
+        approves: somebody approves what waits for a review.
+        wrote: how many requests that write each hook made.
+        ended: what the operation came to.
     """
 
     def __init__(
         self, contract: BaseEffect[Any, Any], target: ConformanceTarget, context: Mapping[str, Any] | None = None
     ) -> None:
-        target.reset()
         self.target, self.clock = target, target.clock
-        self._definition = contract.definition
-        self.policy = self._definition.policy
-        self.is_async = self._definition.is_async
-        self.effect = _Watched(self._definition, self._step)
-        self.wanted = 1
-        self.remedy = ""
-        self.wrote: Counter[str] = Counter()
-        self.approves = True
+        definition = contract.definition
+        self.policy, self.is_async = definition.policy, definition.is_async
+        self.effect = _Watched(definition, self._step)
+        self.approves, self.remedy = True, ""
         self.ended: EffectResult[Any] | None = None
         self._context = dict(context or {})
         self._loop = asyncio.Runner()
-        self._passes = 0
-        self._rest_until = self.clock()
-        self.new_ledger()
+        self._depth = 0
+        self._seen: ContractBroken | None = None
+        self._asks: bool | None = None if self.policy.authorizes or self.policy.revalidates else False
+        self.start_over()
 
     def __enter__(self) -> Self:
         return self
@@ -155,10 +166,31 @@ class Stage:
     ) -> None:
         self._loop.close()
 
+    # -- beginning -------------------------------------------------------------------------------------------
+
+    def start_over(self, *, may_send: bool = False) -> None:
+        """Nothing has happened yet. ``may_send``: but for a review, if the contract asks for one."""
+        self.target.reset()
+        self.wanted, self.wrote = 1, Counter[str]()
+        self._rest_until = self.clock()
+        self.new_ledger()
+        if not may_send or self._asks is False:
+            return
+        result = self.run()
+        self._asks = result is not None and result.disposition is Disposition.REVIEW
+        if result is not None and self._asks:
+            self.approve(result)
+        else:
+            self.start_over()
+
     def new_ledger(self) -> None:
         """Go on with a ledger that knows nothing."""
         self.ledger = VirtualLedger(self.clock)
-        self.process = Process(self.ledger)
+        self.process = self.fresh()
+
+    def fresh(self, at: int = 0, side: Side = "before", what: Callable[[], None] | None = None) -> Process:
+        """Another process of the application; see `Process`."""
+        return Process(self.ledger, at, side, what)
 
     # -- the target ------------------------------------------------------------------------------------------
 
@@ -171,7 +203,19 @@ class Stage:
         if kind not in self.target.supports:
             raise NotApplicable(f"the target does not support {kind.value!r}")
         self.target.plan(Fault(kind, delay, **details))
-        self._rest_until = max(self._rest_until, self.clock() + delay)
+        if not kind.of_read:
+            self._rest_until = max(self._rest_until, self.clock() + delay)
+
+    def changed_intent(self) -> tuple[Any, ...]:
+        """The first decision with another content.
+
+        Raises:
+            NotApplicable: the target has none.
+        """
+        changed = self.target.changed_intent()
+        if changed is None:
+            raise NotApplicable("the target has no changed_intent")
+        return changed
 
     def interruption(self) -> BaseException:
         """What stops a hook of this contract from outside."""
@@ -180,70 +224,118 @@ class Stage:
     @property
     def window(self) -> timedelta:
         """The declared window; an hour where none is declared."""
-        return self.policy.window or _HOUR
+        return _HOUR if self.policy.window is None else self.policy.window
+
+    def latest_landing(self) -> timedelta:
+        """The longest time after a request was sent that its effect may still appear.
+
+        Raises:
+            NotApplicable: the target does not say.
+        """
+        if self.target.lands_within is None:
+            raise NotApplicable("the target does not say how late an effect can land: set its lands_within")
+        return self.target.lands_within
+
+    def honest_landing(self) -> timedelta:
+        """A late landing that is neither later than the contract says nor than the target does."""
+        known = [span for span in (self.policy.window, self.target.lands_within) if span]
+        return min(known, default=_HOUR)
 
     # -- passes ----------------------------------------------------------------------------------------------
 
     def run(
-        self, number: int = 1, *, intent: tuple[Any, ...] | None = None, process: Process | None = None
+        self,
+        number: int = 1,
+        *,
+        intent: tuple[Any, ...] | None = None,
+        process: Process | None = None,
+        only_reads: bool = False,
     ) -> EffectResult[Any] | None:
-        """One pass, judged; None if it was interrupted or its process ended."""
+        """One pass, judged; None if it was interrupted or its process ended.
+
+        Raises:
+            ContractBroken: the target's count, or what the pass says, is wrong.
+        """
         args = self.target.intent(number) if intent is None else intent
-        before, self.process = self.process, process or Process(self.ledger)
-        current, self._passes = self._passes, self._passes + 1
+        before, self.process = self.process, process or self.fresh()
+        self._depth += 1
+        result = None
         try:
-            result = self._one_pass(args, nested=current > 0)
+            result = self._one_pass("observe" if only_reads else "run", args)
         except (Killed, _StopIt, asyncio.CancelledError):
             for nonce in self.process.nonces:  # others can tell that it is gone
                 self.ledger.pass_ended(nonce)
-            result = None
+        except Exception as error:
+            if self._depth == 1:
+                raise
+            self._note(f"a second caller was told {type(error).__name__}: {error}")
         finally:
-            self._passes, self.process = current, before
+            self._depth -= 1
+            self.process = before
         self._judge(result)
         return result
 
-    def _one_pass(self, args: tuple[Any, ...], *, nested: bool) -> EffectResult[Any]:
+    def _one_pass(self, method: str, args: tuple[Any, ...]) -> EffectResult[Any]:
         ledger: Any = self.process.ledger
+        result: EffectResult[Any]
         if not self.is_async:
-            return EffectRunner(ledger, context=self._context, observe_now=True).run(self.effect, *args)  # type: ignore[arg-type]  # its definition says that it is synchronous
+            runner = EffectRunner(ledger, context=self._context, observe_now=True)
+            result = getattr(runner, method)(self.effect, *args)
+            return result
 
         async def one_pass() -> EffectResult[Any]:
             runner = AsyncEffectRunner(ledger, context=self._context, observe_now=True)
-            return await runner.run(self.effect, *args)
+            result = await getattr(runner, method)(self.effect, *args)
+            return cast("EffectResult[Any]", result)
 
-        if not nested:
+        if self._depth == 1:
             return self._loop.run(one_pass())
-        with ThreadPoolExecutor(1) as thread:  # another caller, while this loop waits for a hook
+        with ThreadPoolExecutor(1) as thread:  # another caller, while this loop waits
             return thread.submit(lambda: asyncio.run(one_pass())).result()
 
-    def finish(self, number: int = 1) -> EffectResult[Any]:
-        """Pass after pass, as a scheduler makes them, until the operation is closed or only a person can help.
+    def run_approved(self) -> EffectResult[Any] | None:
+        """One pass, and where it only asks for a review, another one with the approval."""
+        result = self.run()
+        if result is None or result.disposition is not Disposition.REVIEW:
+            return result
+        self.approve(result)
+        return self.run()
 
-        Raises:
-            ContractBroken: something in between or at the end is not as it is said to be.
-        """
-        result = None
+    def run_until_closed(
+        self, number: int = 1, *, intent: tuple[Any, ...] | None = None
+    ) -> EffectResult[Any] | None:
+        """Pass after pass, as a scheduler makes them, until the operation is closed or only a person can help."""
         for _ in range(_PASSES):
-            result = self.run(number)
+            result = self.run(number, intent=intent)
             if result is not None and result.disposition in CLOSED:
-                break
+                return result
             if result is not None and result.disposition is Disposition.REVIEW:
                 if not self.approves:
-                    break
+                    return result
                 self.approve(result)
             else:
-                self.clock.pass_by(result.wait if result is not None and result.wait else _SOON)
+                self.clock.pass_by((result and result.wait) or _SOON)
+        return result
+
+    def finish(self, number: int = 1) -> EffectResult[Any]:
+        """`run_until_closed`, and `rest`."""
+        self.run_until_closed(number)
         return self.rest(number)
 
     def rest(self, number: int = 1) -> EffectResult[Any]:
-        """Wait until everything has landed that ever will, and look once more."""
+        """Wait until everything has landed that ever will, and look once more.
+
+        Raises:
+            ContractBroken: the operation ended as it should not.
+        """
         late = max(self._rest_until - self.clock(), timedelta())
         self.clock.pass_by(late + self.window + self.policy.observation_lag + self.target.reads_lag + _SOON)
         result = self.run(number)
         if result is None:
             raise ContractBroken("a pass that nothing disturbed was interrupted")
         self.ended = result
-        self._judge_end(result)
+        if self.target.effects() == self.wanted > 0 and result.disposition is not Disposition.COMPLETE:
+            raise self.broken(f"the effect is at the target, and the operation ended as {_story(result)}")
         return result
 
     def approve(self, result: EffectResult[Any], *, valid_for: timedelta | None = None) -> None:
@@ -252,10 +344,6 @@ class Stage:
         until = None if valid_for is None else self.clock() + valid_for
         desk = ReviewDesk(self.ledger)
         desk.approved(result.operation_id, token=result.token, reviewer="contract suite", expires_at=until)
-
-    def fresh(self, at: int = 0, side: Side = "before", what: Callable[[], None] | None = None) -> Process:
-        """Another process of the application."""
-        return Process(self.ledger, at, side, what)
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:
@@ -272,13 +360,6 @@ class Stage:
         """What was seen, and what to change."""
         return ContractBroken(f"{seen}. {self.remedy}" if self.remedy else seen)
 
-    def _judge(self, result: EffectResult[Any] | None) -> None:
-        found = self.target.effects()
-        if found > self.wanted:
-            raise self.broken(f"{found} effects at the target, where {self.wanted} was wanted")
-        if result is not None and result.disposition is Disposition.COMPLETE and found < self.wanted:
-            raise self.broken("COMPLETE was said, and the effect is not at the target")
-
     def must_complete(self, result: EffectResult[Any]) -> None:
         """The effect is wanted, and nothing stands in its way any more.
 
@@ -286,16 +367,27 @@ class Stage:
             ContractBroken: it did not come to that.
         """
         if result.disposition is not Disposition.COMPLETE:
-            raise self.broken(f"the operation ended as {ending(result)}, and nothing stood in its way")
+            raise self.broken(f"nothing stood in its way, and the operation ended as {_story(result)}")
 
-    def _judge_end(self, result: EffectResult[Any]) -> None:
-        there = self.target.effects() == self.wanted
-        if there and result.disposition is not Disposition.COMPLETE:
-            raise self.broken(
-                f"the effect is at the target, and the operation ended as {ending(result)}: {result.explanation}"
-            )
+    def _judge(self, result: EffectResult[Any] | None) -> None:
+        found, story = self.target.effects(), f"; {_story(result)}" if result else ""
+        if found > self.wanted:
+            self._note(f"effects at the target: {found}, wanted: {self.wanted}{story}")
+        elif result is not None and result.disposition is Disposition.COMPLETE and found < self.wanted:
+            self._note(f"COMPLETE was said, and the effect is not at the target{story}")
+        if self._seen is not None and not self._depth:
+            raise self._seen
+
+    def _note(self, seen: str) -> None:
+        """Keep it until no hook is running: one that runs would catch it."""
+        self._seen = self._seen or self.broken(seen)
 
 
 def ending(result: EffectResult[Any]) -> str:
     """How an operation ended, such as ``COMPLETE EFFECT_CONFIRMED``."""
     return f"{result.disposition.value if result.disposition else 'open'} {result.reason}"
+
+
+def _story(result: EffectResult[Any]) -> str:
+    made = ", ".join(f"attempt {a.number} {a.outcome.value if a.outcome else 'reserved'}" for a in result.attempts)
+    return f"{ending(result)} ({result.explanation or 'no explanation'}; {made or 'no attempt'})"

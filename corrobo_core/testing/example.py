@@ -21,7 +21,7 @@ from corrobo_core.testing.fake import EntryState, FakeProvider
 
 __all__ = ["AsyncRefundContract", "FakePayments", "PaymentRefused", "Refund", "RefundContract", "RefundOrder"]
 
-PAGE = 10  # entries on one page of a list
+_PAGE = 10
 
 
 class PaymentRefused(Exception):
@@ -70,14 +70,14 @@ class FakePayments(FakeProvider[Refund]):
         lands_within: timedelta | None = timedelta(seconds=10),
         **options: Any,
     ) -> None:
-        super().__init__(clock, lands_within=lands_within, **options)
+        super().__init__(clock, lands_within=lands_within, page_size=_PAGE, **options)
 
     # -- what its clients call -------------------------------------------------------------------------------
 
-    def create_refund(self, order_id: str, amount_cents: int, reference: str) -> Refund:
-        """Refund an amount; the reference is kept, and is the idempotency key where there is one."""
+    def create_refund(self, order_id: str, amount_cents: int, reference: str, *, key: str | None = None) -> Refund:
+        """Refund an amount; the refund carries the reference, which lists show. ``key``: an idempotency key."""
         asked = Refund(order_id=order_id, amount_cents=amount_cents, reference=reference)
-        return self.write(asked, key=reference)
+        return self.write(asked, key=key)
 
     def refunds(self, order_id: str, start: int = 0) -> RefundPage:
         """A page of the refunds of one order, oldest first."""
@@ -87,8 +87,8 @@ class FakePayments(FakeProvider[Refund]):
             for entry in listing.entries
             if entry.record.order_id == order_id
         ]
-        more = start + PAGE if len(found) > start + PAGE else None
-        return RefundPage(found[start : start + PAGE], more, partial=not listing.complete)
+        end = start + _PAGE
+        return RefundPage(found[start:end], end if end < len(found) else None, partial=not listing.complete)
 
     def refusal(self) -> Exception:
         """As its client sees a refusal."""
@@ -126,8 +126,8 @@ class RefundContract(EffectContract[RefundOrder, list[Refund], Refund]):
     """
 
     type = "payments/refund"
-    in_flight_window = timedelta(seconds=15)  # our hook may take 5 seconds, and the provider 10 more
-    execute_timeout = timedelta(seconds=5)
+    execute_timeout = timedelta(seconds=15)  # our client gives up after 5, and the provider may work for 10 more
+    in_flight_window = timedelta(seconds=30)  # and a process that was paused for longer than the rest sends nothing
     max_attempts = 3
 
     def __init__(self, payments: FakePayments) -> None:
@@ -139,8 +139,9 @@ class RefundContract(EffectContract[RefundOrder, list[Refund], Refund]):
 
     def execute(self, attempt: Attempt, intent: RefundOrder) -> Refund:
         """Send the refund, marked with this operation's key."""
+        key = attempt.idempotency_key
         try:
-            return self.payments.create_refund(intent.order_id, intent.amount_cents, attempt.idempotency_key)
+            return self.payments.create_refund(intent.order_id, intent.amount_cents, reference=key, key=key)
         except PaymentRefused as error:
             raise Rejected(error) from error
 
@@ -164,8 +165,8 @@ class AsyncRefundContract(AsyncEffectContract[RefundOrder, list[Refund], Refund]
     """`RefundContract` for an event loop."""
 
     type = "payments/refund"
-    in_flight_window = timedelta(seconds=15)
-    execute_timeout = timedelta(seconds=5)
+    execute_timeout = timedelta(seconds=15)
+    in_flight_window = timedelta(seconds=30)
     max_attempts = 3
 
     def __init__(self, payments: FakePayments) -> None:

@@ -16,7 +16,12 @@ __all__ = ["Entry", "EntryState", "FakeProvider", "Listing"]
 T = TypeVar("T")
 
 _NONE = timedelta()
-_DELAYS_LANDING = (FaultKind.LANDS_LATE, FaultKind.ANSWERS_FIRST)
+_DELAYS_LANDING = (
+    FaultKind.LANDS_LATE,
+    FaultKind.ANSWERS_FIRST,
+    FaultKind.CANCELLED_AFTER,
+    FaultKind.GARBLED,
+)
 _STAYS_PENDING = (FaultKind.PENDING, FaultKind.PENDING_THEN_REJECTED)
 _ENDS_REJECTED = (FaultKind.PENDING_THEN_REJECTED, FaultKind.REVERSED)
 _GIVES_NO_ANSWER = (FaultKind.RESPONSE_LOST, FaultKind.LANDS_LATE)
@@ -74,6 +79,7 @@ class FakeProvider(Generic[T]):
         lands_within: the longest time after a request was sent that its effect may still appear.
         reads_lag: how stale reads can be at worst.
         keeps_keys: how long keys are remembered and writes deduplicated by them; zero: not at all.
+        page_size: how many entries one read of the subclass shows; None: all.
     """
 
     supports: Collection[FaultKind] = frozenset(FaultKind)
@@ -85,8 +91,9 @@ class FakeProvider(Generic[T]):
         lands_within: timedelta | None = None,
         reads_lag: timedelta = _NONE,
         keeps_keys: timedelta = _NONE,
+        page_size: int | None = None,
     ) -> None:
-        self.clock = clock or VirtualClock()
+        self.clock, self.page_size = clock or VirtualClock(), page_size
         self.lands_within, self.reads_lag, self.keeps_keys = lands_within, reads_lag, keeps_keys
         self._kept: list[_Kept[T]] = []
         self._planned: list[Fault] = []
@@ -185,7 +192,7 @@ class FakeProvider(Generic[T]):
     def _keep(self, record: T, key: str | None, fault: Fault | None) -> _Kept[T]:
         now = self.clock()
         known = [kept for kept in self._kept if key is not None and kept.key == key]
-        if known and now < known[-1].accepted + self.keeps_keys:
+        if known and now - known[-1].accepted < self.keeps_keys:
             return known[-1]
         kind, delay = (fault.kind, fault.delay) if fault else (None, _NONE)
         kept = _Kept(

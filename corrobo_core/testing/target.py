@@ -30,8 +30,8 @@ class FaultKind(StrEnum):
     - ``PENDING_THEN_REJECTED``: likewise, and from ``delay`` on as rejected: no effect any more.
     - ``REVERSED``: carry it out; from ``delay`` on it is rejected.
     - ``CANCELLED_BEFORE``: carry out nothing, and raise ``error``.
-    - ``CANCELLED_AFTER``: carry it out, and raise ``error``.
-    - ``GARBLED``: carry it out, and return ``value`` instead of an answer.
+    - ``CANCELLED_AFTER``: raise ``error``, and carry it out ``delay`` later.
+    - ``GARBLED``: return ``value`` instead of an answer, and carry it out ``delay`` later.
 
     Reads:
 
@@ -95,6 +95,7 @@ class ConformanceTarget(Protocol):
             is not known.
         reads_lag: how stale its reads can be at worst; zero: never.
         keeps_keys: how long it deduplicates by idempotency key; zero: not at all.
+        page_size: how many effects one read shows; None: all of them.
     """
 
     clock: VirtualClock
@@ -102,6 +103,7 @@ class ConformanceTarget(Protocol):
     lands_within: timedelta | None
     reads_lag: timedelta
     keeps_keys: timedelta
+    page_size: int | None
 
     def reset(self) -> None:
         """Forget all effects, keys, counts and faults. Called before each scenario."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from corrobo_core.contract import BaseEffect
 from corrobo_core.errors import UsageError
-from corrobo_core.testing._scenarios import SCENARIOS, Scenario
+from corrobo_core.testing._registry import Scenario
+from corrobo_core.testing._scenarios import SCENARIOS
 from corrobo_core.testing._stage import ContractBroken, NotApplicable, Stage, ending
 from corrobo_core.testing.target import ConformanceTarget
 
