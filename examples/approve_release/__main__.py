@@ -1,8 +1,9 @@
 """A release waits for approval: ``python -m examples.approve_release [--json]``.
 
 Two reviewers race for the question, and one wins. While it is open, the worker is killed. The winner's answer is
-a plain signal, sent while there is no worker. A fresh worker takes over: the release happens, once. What is counted
-is what the outside system has committed. The exit status is 1 if anything is not as expected.
+a plain signal, sent while there is no worker. A fresh worker takes over: the release happens, once. The worker that
+releases has a database role that cannot record decisions; the one that records them has another. What is counted is
+what the outside system has committed. The exit status is 1 if anything is not as expected.
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from temporalio.client import Client
 
+from corrobo_core import LedgerError, PostgresLedger, ReviewDesk
 from corrobo_core.gates import ClaimOk, ClaimRefused, GateView
 from corrobo_temporal import TemporalGateClient, WorkflowGone
 from examples.approve_release.release import ApprovedRelease
 from examples.http_ledger import HttpLedger, running_http_ledger
+from tests.support.postgres import fresh_database, running_postgres
 from tests.support.processes import Child, child
+from tests.support.roles import Logins, ledger_with_roles
 from tests.support.temporal import running_temporal
 
 EXPECTED = {
     "asked": "May example/release '2026.11' be sent?",
     "claims": ["claimed", "won"],
+    "workerMayDecide": False,
     "releasesWhileOpen": 0,
     "workerKilled": True,
     "released": "2026.11",
@@ -59,7 +62,17 @@ def kind_of(event: Mapping[str, Any]) -> str:
     return str(event["kind"]).removeprefix("callback-")
 
 
-async def play(address: str, ledger: HttpLedger, start: Callable[[str], Child]) -> dict[str, Any]:
+def may_decide(dsn: str, token: str) -> bool:
+    """Whether a login can approve the release: it tries."""
+    with PostgresLedger(dsn) as ledger:
+        try:
+            ReviewDesk(ledger).approved("2026.11", token=token, reviewer="nobody")
+        except LedgerError:
+            return False
+    return True
+
+
+async def play(address: str, ledger: HttpLedger, logins: Logins, start: Callable[[str], Child]) -> dict[str, Any]:
     """What happens, as facts."""
     worker = start("releases")
     client = await Client.connect(address)
@@ -68,6 +81,8 @@ async def play(address: str, ledger: HttpLedger, start: Callable[[str], Child]) 
     )
     gates = TemporalGateClient(client, handle.id)
     question = await pending(gates)
+    asked: Any = question.request.input
+    worker_may_decide = await asyncio.to_thread(may_decide, logins.runner, asked["token"])
     reviewer, token, claims = await raced(gates, question.request_id)
 
     worker.close()  # SIGKILL
@@ -89,6 +104,7 @@ async def play(address: str, ledger: HttpLedger, start: Callable[[str], Child]) 
     return {
         "asked": question.request.decision_text,
         "claims": claims,
+        "workerMayDecide": worker_may_decide,
         "releasesWhileOpen": open_releases,
         "workerKilled": worker.returncode == -9,
         "released": released,
@@ -102,18 +118,20 @@ def facts() -> dict[str, Any]:
     with ExitStack() as stack:
         address = stack.enter_context(running_temporal())
         ledger = stack.enter_context(running_http_ledger())
-        folder = Path(stack.enter_context(TemporaryDirectory()))
-        database = str(folder / "effects.db")
+        postgres = stack.enter_context(running_postgres())
+        database = stack.enter_context(fresh_database(postgres.dsn()))
+        logins = stack.enter_context(ledger_with_roles(database))
         environment = {"HTTP_LEDGER_URL": ledger.url}
 
         def start(kind: str) -> Child:
-            worker = child("examples.approve_release.worker", kind, address, database, env=environment)
+            login = logins.reviewer if kind == "decisions" else logins.runner
+            worker = child("examples.approve_release.worker", kind, address, login, env=environment)
             running = stack.enter_context(worker)
             running.wait_for("ready")
             return running
 
         start("decisions")
-        return asyncio.run(play(address, ledger, start))
+        return asyncio.run(play(address, ledger, logins, start))
 
 
 def main(*args: str) -> int:

@@ -1,6 +1,6 @@
 """The two kinds of workers: ``releases`` runs the workflow and the effect, ``decisions`` records what people say.
 
-In production each has its own database role, and only the second one may write decisions.
+Each has a database role of its own, and only the second one's may write decisions.
 """
 
 import asyncio
@@ -9,16 +9,14 @@ import sys
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from corrobo_core import SqliteLedger
+from corrobo_core import PostgresLedger
 from corrobo_temporal import CorroboPlugin
 from examples.approve_release.release import DECISIONS, ApprovedRelease, release
 
 
 async def main(kind: str, address: str, database: str) -> None:
     """Serve until killed."""
-    ledger = SqliteLedger(database)
-    with ledger:
-        ledger.migrate()
+    ledger = PostgresLedger(database)
     client = await Client.connect(address, plugins=[CorroboPlugin()])
     if kind == "decisions":
         worker = Worker(client, task_queue=DECISIONS, plugins=[CorroboPlugin(ledger, decides=[release])])

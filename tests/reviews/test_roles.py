@@ -20,7 +20,7 @@ from corrobo_core import (
     UsageError,
 )
 from tests.reviews.test_reviews import RealClock, World, needs_review, refund_effect
-from tests.support.roles import Logins, ledger_with_roles
+from tests.support.roles import Logins, decisions, ledger_with_roles
 
 
 @pytest.fixture
@@ -40,11 +40,6 @@ def awaiting(logins: Logins, world: World, operation_id: str = "rf_1") -> str:
         EffectRunner(ledger).run(refund_effect(world, authorize=needs_review), operation_id).unwrap()
     assert waiting.value.token is not None
     return waiting.value.token
-
-
-def decisions(logins: Logins) -> list[tuple[object, ...]]:
-    with psycopg.connect(logins.reviewer) as connection:
-        return connection.execute("select id, token, kind, doc::text from corrobo.decision order by seq").fetchall()
 
 
 def test_r1_the_runner_attempts_and_the_reviewer_decides(logins: Logins, world: World) -> None:

@@ -52,3 +52,9 @@ def allow_create(dsn: str, role: str) -> None:
     database = sql.Identifier(urlsplit(dsn).path.lstrip("/"))
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute(sql.SQL("grant create on database {} to {}").format(database, sql.Identifier(role)))
+
+
+def decisions(logins: Logins) -> list[tuple[object, ...]]:
+    """Every recorded decision: operation, token, kind and document."""
+    with psycopg.connect(logins.reviewer) as connection:
+        return connection.execute("select id, token, kind, doc::text from corrobo.decision order by seq").fetchall()
