@@ -6,20 +6,16 @@ the approval is too old to send anything, and is asked for again. The payment sy
 
 from __future__ import annotations
 
-import json
-import sys
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from dbos import DBOS, SetWorkflowID
 
 from corrobo_core import Attempt, Check, Observation, ReviewDesk, SqliteLedger, Verdict, effect
-from corrobo_core.gates import ClaimOk
 from corrobo_dbos import DbosGateClient, DbosGates, effect_step
-from examples.http_ledger import Credit, HttpLedger, refused, running_http_ledger
-from examples.waiting import next_question
+from examples.http_ledger import Credit, HttpLedger, refused
+from examples.people_on_dbos import answer, launched, next_question, show
 
 LIMIT_CENTS = 10_000
 WINDOW, MAX_AGE = timedelta(seconds=6), timedelta(seconds=5)
@@ -63,48 +59,22 @@ def refund_workflow(ledger: SqliteLedger, payments: HttpLedger) -> Any:
     return cancel_order
 
 
-def approve(reviewer: DbosGateClient, asked_before: set[str]) -> str:
-    """What the reviewer's process does: show the question, claim it, allow it."""
-    asked = next_question(reviewer, asked_before)
-    claim = reviewer.claim(asked.request_id, "console")
-    assert isinstance(claim, ClaimOk)
-    delivered = reviewer.submit(
-        asked.request_id,
-        claim.claim_token,
-        "console",
-        asked.request.digest,
-        {"kind": "allow"},
-        actor={"name": "ada"},
-    )
-    assert delivered.ok
-    return asked.request_id
-
-
 def run(folder: Path, payments: HttpLedger) -> dict[str, Any]:
     """Worker and reviewer, here in one process."""
     payments.fail_next(refused(503))
     with SqliteLedger(folder / "effects.db") as ledger:
         ledger.migrate()
         cancel_order = refund_workflow(ledger, payments)
-        DBOS(
-            config={
-                "name": "refunds",
-                "application_version": "1",
-                "system_database_url": f"sqlite:///{folder / 'dbos.db'}",
-                "log_level": "ERROR",
-            }
-        )
-        DBOS.launch()
-        try:
+        with launched(folder):
             with SetWorkflowID("cancel-1001"):
                 handle = DBOS.start_workflow(cancel_order, "rf_81", 25_000)
             reviewer = DbosGateClient(ledger, "cancel-1001", desk=ReviewDesk(ledger))
             asked: set[str] = set()
             while len(asked) < 2:
-                asked.add(approve(reviewer, asked))
+                question = next_question(reviewer, asked)
+                answer(reviewer, question, {"kind": "allow"}, "ada")
+                asked.add(question.request_id)
             refunded = handle.get_result()
-        finally:
-            DBOS.destroy()
     counts = payments.counts("rf_81")
     return {
         "questions": len(asked),
@@ -114,16 +84,10 @@ def run(folder: Path, payments: HttpLedger) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    with TemporaryDirectory() as folder, running_http_ledger() as payments:
-        facts = run(Path(folder), payments)
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(facts, indent=2))
-        return
-    print(f"asked {facts['questions']} times: the first approval was too old when the retry was safe")
-    print(f"sent {facts['requestsSent']} times, the first one was refused")
-    print(f"refunds at the provider: {facts['refundsAtProvider']}")
-
-
 if __name__ == "__main__":
-    main()
+    show(
+        run,
+        "asked {questions} times: the first approval was too old when the retry was safe",
+        "sent {requestsSent} times, the first one was refused",
+        "refunds at the provider: {refundsAtProvider}",
+    )

@@ -6,20 +6,19 @@ sent again. A person looks at the bank statement and says that the refund is the
 
 from __future__ import annotations
 
-import json
-import sys
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from dbos import DBOS, SetWorkflowID
 
 from corrobo_core import Attempt, Observation, ReviewDesk, SqliteLedger, Verdict, effect
-from corrobo_core.gates import ClaimOk
+from corrobo_core.records import JSON
 from corrobo_dbos import DbosGateClient, DbosGates, effect_step
-from examples.http_ledger import Credit, HttpLedger, answer_lost, reads_fail, running_http_ledger
-from examples.waiting import next_question
+from examples.http_ledger import Credit, HttpLedger, answer_lost, reads_fail
+from examples.people_on_dbos import answer, launched, next_question, show
+
+STATEMENT: dict[str, JSON] = {"id": "cr_1", "account": "alice", "reference": "rf_81", "amount_cents": 5_000}
 
 
 def run(folder: Path, payments: HttpLedger) -> dict[str, Any]:
@@ -47,48 +46,28 @@ def run(folder: Path, payments: HttpLedger) -> dict[str, Any]:
         def cancel_order(refund_id: str, amount_cents: int) -> str:
             return refund(refund_id, amount_cents).id
 
-        DBOS(
-            config={
-                "name": "refunds",
-                "application_version": "1",
-                "system_database_url": f"sqlite:///{folder / 'dbos.db'}",
-                "log_level": "ERROR",
-            }
-        )
-        DBOS.launch()
-        try:
+        with launched(folder):
             with SetWorkflowID("cancel-1001"):
                 handle = DBOS.start_workflow(cancel_order, "rf_81", 5_000)
             reviewer = DbosGateClient(ledger, "cancel-1001", desk=ReviewDesk(ledger), effects=[refund])
             asked = next_question(reviewer)
-            claim = reviewer.claim(asked.request_id, "ada")
-            assert isinstance(claim, ClaimOk)
-            statement = {"id": "cr_1", "account": "alice", "reference": "rf_81", "amount_cents": 5_000}
-            attested: Any = {"kind": "applied", "value": statement, "note": "on the bank statement"}
-            delivered = reviewer.submit(asked.request_id, claim.claim_token, "ada", asked.request.digest, attested)
+            attested: JSON = {"kind": "applied", "value": STATEMENT, "note": "on the bank statement"}
+            delivered = answer(reviewer, asked, attested, "ada")
             refund_id = handle.get_result()
-        finally:
-            DBOS.destroy()
     counts = payments.counts("rf_81")
     return {
         "question": asked.request.decision_text,
-        "attestedBy": delivered.decision.decision.reviewer if delivered.ok and delivered.decision else None,
+        "attestedBy": delivered.decision.decision.reviewer if delivered.decision else None,
         "refund": refund_id,
         "requestsSent": counts.write_requests,
         "refundsAtProvider": counts.credits,
     }
 
 
-def main() -> None:
-    with TemporaryDirectory() as folder, running_http_ledger() as payments:
-        facts = run(Path(folder), payments)
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(facts, indent=2))
-        return
-    print(f"asked: {facts['question']}")
-    print(f"attested by {facts['attestedBy']}: {facts['refund']}")
-    print(f"refunds at the provider: {facts['refundsAtProvider']}, after {facts['requestsSent']} request")
-
-
 if __name__ == "__main__":
-    main()
+    show(
+        run,
+        "asked: {question}",
+        "attested by {attestedBy}: {refund}",
+        "refunds at the provider: {refundsAtProvider}, after {requestsSent} request",
+    )
