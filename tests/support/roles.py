@@ -55,6 +55,7 @@ def allow_create(dsn: str, role: str) -> None:
 
 
 def decisions(logins: Logins) -> list[tuple[object, ...]]:
-    """Every recorded decision: operation, token, kind and document."""
+    """Every recorded decision: operation, token, kind, document, and the login that it came with."""
+    query = "select id, token, kind, doc::text, login from corrobo.decision order by seq"
     with psycopg.connect(logins.reviewer) as connection:
-        return connection.execute("select id, token, kind, doc::text from corrobo.decision order by seq").fetchall()
+        return connection.execute(query).fetchall()

@@ -15,7 +15,7 @@ from examples.http_ledger import HttpLedger
 from tests.engines.dbos.conftest import World
 from tests.engines.dbos.questions import answered, waiting
 from tests.support.processes import ROOT
-from tests.support.roles import Logins, allow_create, ledger_with_roles
+from tests.support.roles import Logins, allow_create, decisions, ledger_with_roles
 
 PAGE = ROOT / "docs/how-to/review-over-dbos.md"
 
@@ -50,11 +50,6 @@ def let_reviewer_ask_dbos(logins: Logins, woken: bool = True) -> None:
             connection.execute(statement.encode())
 
 
-def decisions(logins: Logins) -> list[tuple[object, ...]]:
-    with psycopg.connect(logins.reviewer) as connection:
-        return connection.execute("select kind, login from corrobo.decision order by seq").fetchall()
-
-
 def test_d12_the_runners_login_decides_nothing_the_reviewers_does_and_the_workflow_completes(sides: Sides) -> None:
     """The worker is killed meanwhile, with the question open. The twin, where one login may do both, decides:
     `test_a_review_is_asked_for_approved_and_the_effect_happens_once`.
@@ -86,7 +81,8 @@ def test_d12_the_runners_login_decides_nothing_the_reviewers_does_and_the_workfl
         second = spare.launch()
         assert second.wait_for("done reviewed") == "done reviewed rf_81"
         assert second.wait() == 0
-    assert decisions(logins) == [("approved", logins.roles.reviewer)]
+    ((operation_id, _, kind, _, login),) = decisions(logins)
+    assert (operation_id, kind, login) == ("rf_81", "approved", logins.roles.reviewer)
     assert worker.http.count("rf_81") == 1
 
 
