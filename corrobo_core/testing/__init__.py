@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from corrobo_core.testing.clock import VirtualClock
+from corrobo_core.testing.clock import VirtualClock, VirtualLedger
 from corrobo_core.testing.fake import Entry, EntryState, FakeProvider, Listing
 from corrobo_core.testing.target import ConformanceTarget, Fault, FaultKind
 from corrobo_core.testing.verify import (
@@ -22,12 +22,14 @@ from corrobo_core.testing.verify import (
 if TYPE_CHECKING:
     from corrobo_core.testing._drivers import AnotherLedger, ManagedLedger
     from corrobo_core.testing.conformance import LedgerConformance
+    from corrobo_core.testing.contract_suite import ContractSuite
     from corrobo_core.testing.shared_conformance import SharedLedgerConformance
 
 __all__ = [
     "AnotherLedger",
     "ConformanceTarget",
     "ContractReport",
+    "ContractSuite",
     "Entry",
     "EntryState",
     "FakeProvider",
@@ -40,6 +42,7 @@ __all__ = [
     "ScenarioStatus",
     "SharedLedgerConformance",
     "VirtualClock",
+    "VirtualLedger",
     "scenario_names",
     "verify_contract",
 ]
@@ -47,6 +50,7 @@ __all__ = [
 # pytest is imported by those who use it.
 _LAZY = {
     "AnotherLedger": "_drivers",
+    "ContractSuite": "contract_suite",
     "LedgerConformance": "conformance",
     "ManagedLedger": "_drivers",
     "SharedLedgerConformance": "shared_conformance",

@@ -13,30 +13,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
-from corrobo_core.canonical import idempotency_key
-from corrobo_core.clocks import stopwatch
-from corrobo_core.commands import Claim, LedgerCommand, Open, Opened, Reading, Written
 from corrobo_core.contract import BaseEffect
 from corrobo_core.definition import Definition, Hook
-from corrobo_core.frozen import evolve
-from corrobo_core.ledgers.memory import MemoryLedger
-from corrobo_core.records import CLOSED, Disposition, EffectResult, OperationKey
+from corrobo_core.records import CLOSED, Disposition, EffectResult
 from corrobo_core.reviews import ReviewDesk
 from corrobo_core.runner import AsyncEffectRunner, EffectRunner
 from corrobo_core.testing._process import Killed, Process, Side
-from corrobo_core.testing.clock import VirtualClock
+from corrobo_core.testing.clock import VirtualLedger
 from corrobo_core.testing.target import ConformanceTarget, Fault, FaultKind
 
 __all__ = ["ContractBroken", "NotApplicable", "Stage", "ending", "say"]
 
-R = TypeVar("R")
-
 _PASSES = 30  # a contract that has not ended by then waits for a person
 _HOUR = timedelta(hours=1)
 _SOON = timedelta(seconds=1)
-_NEVER = float("inf")
 
 
 class ContractBroken(AssertionError):
@@ -54,51 +46,6 @@ class _StopIt(KeyboardInterrupt):
 def say(span: timedelta) -> str:
     """A duration for people, such as ``10 s``."""
     return f"{span.total_seconds():g} s"
-
-
-class VirtualLedger(MemoryLedger):
-    """A memory ledger for which no real time counts, however slow the machine.
-
-    A reply is read at the end of time on the stopwatch, so that nothing elapses after it on the ledger's clock.
-    """
-
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(clock=clock)
-        self._virtual = clock
-        self._pause: tuple[timedelta, bool] | None = None
-
-    def pause(self, span: timedelta, *, noticed: bool) -> None:
-        """Let the process stand still after its next reservation, before anything is sent (L9).
-
-        Args:
-            span: for so long.
-            noticed: its stopwatch counts the pause; else it is just short enough not to matter.
-        """
-        self._pause = span, noticed
-
-    def perform(self, command: LedgerCommand[R], /) -> R:
-        """Answer one command."""
-        reply: Any = super().perform(command)
-        reading: Reading | None = getattr(reply, "reading", None)
-        if reading is None:
-            return reply  # type: ignore[no-any-return]
-        sent = _NEVER
-        if self._pause is not None and _reserves(command, reply):
-            (span, noticed), self._pause = self._pause, None
-            self._virtual.pass_by(span)
-            sent = stopwatch() - span.total_seconds() if noticed else _NEVER
-        answer: R = evolve(reply, reading=Reading(reading.now, sent, _NEVER))
-        return answer
-
-    def idempotency_key(self, key: OperationKey, /) -> str:
-        """The same in every ledger of the suite, as in every process of one application (I5)."""
-        return idempotency_key("contract suite", key.namespace, key.type, key.operation_id)
-
-
-def _reserves(command: LedgerCommand[Any], reply: Any) -> bool:
-    if isinstance(command, Open):
-        return isinstance(reply, Opened) and reply.mine and reply.operation.reserved
-    return isinstance(command, Claim) and isinstance(reply, Written)
 
 
 class _Watched(BaseEffect[..., Any]):
