@@ -93,7 +93,7 @@ class People:
 
     async def follow(self, run: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Make passes, and ask people in between, until one ends with something that no person decides."""
-        case = _Case()
+        case, forgotten = _Case(), False
         try:
             while True:
                 try:
@@ -104,8 +104,12 @@ class People:
                     waiting = error
                 if not await self._decided(case, waiting.status):
                     raise waiting
+        except GeneratorExit:  # the worker forgets the run, in any thread: nothing happens in its name any more
+            forgotten = True
+            raise
         finally:
-            self._withdraw(case)
+            if not forgotten:
+                self._withdraw(case)
 
     async def _decided(self, case: _Case, status: EffectStatus) -> bool:
         """Ask, and wait until it is time for another pass; False: the question has expired."""
