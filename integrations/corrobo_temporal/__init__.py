@@ -6,7 +6,7 @@ from temporalio import workflow as _workflow
 with _workflow.unsafe.imports_passed_through():
     from corrobo_temporal.activities import effect_activity, observe_activity
     from corrobo_temporal.adopted import adopt_activity
-    from corrobo_temporal.decisions import decision_activities
+    from corrobo_temporal.decisions import decide_late, decision_activities
     from corrobo_temporal.failures import (
         EffectInvestigateError,
         EffectNotYetError,
@@ -42,6 +42,7 @@ __all__ = [
     "WorkflowEffects",
     "WorkflowGone",
     "adopt_activity",
+    "decide_late",
     "decision_activities",
     "disposition_of",
     "effect_activity",

@@ -7,23 +7,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from corrobo_core import AsyncReviewDesk, BaseEffect, CorroboError, DecisionRefused, IntentError, Waiting
+from corrobo_core import (
+    AsyncReviewDesk,
+    BaseEffect,
+    CorroboError,
+    DecisionRecorded,
+    DecisionRefused,
+    IntentError,
+    UsageError,
+    Waiting,
+)
 from corrobo_core.commands import Load
-from corrobo_core.gates import GateRequest
-from corrobo_core.gates.effects import effect_gate
+from corrobo_core.gates import Answer, GateRequest, GateView
+from corrobo_core.gates.effects import decision_kind, effect_gate, effect_question
 from corrobo_core.gates.jsontext import sha256
+from corrobo_core.gates.schemas import problem_of
 from corrobo_core.ledgers.ports import Ledger
-from corrobo_core.records import Operation, OperationKey
+from corrobo_core.records import JSON, Operation, OperationKey
 from corrobo_core.values import LOST
 from corrobo_temporal.failures import refusal_for
 from corrobo_temporal.people import ASK, DECIDE
 
-__all__ = ["MayDecide", "decision_activities"]
+__all__ = ["MayDecide", "decide_late", "decision_activities"]
 
 MayDecide: TypeAlias = Callable[[str, Waiting], bool | Awaitable[bool]]
 """Given the reviewer's name and what waits: may this person decide it, now?"""
@@ -50,7 +61,7 @@ def decision_activities(
 
     Source: semantics R1, A6.
     """
-    desk = _Desk(ledger, {effect.definition.type: effect for effect in effects}, may_decide)
+    desk = _Desk(ledger, _by_type(effects), may_decide)
 
     @activity.defn(name=ASK)
     async def ask(order: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +72,61 @@ def decision_activities(
         return await _refused(desk.decide(order))
 
     return [ask, decide]
+
+
+async def decide_late(
+    ledger: Ledger,
+    view: GateView,
+    answer: Answer,
+    *,
+    actor: Mapping[str, JSON] | None = None,
+    effects: Sequence[BaseEffect[Any, Any]] = (),
+) -> DecisionRecorded:
+    """Record what a person said about an effect whose workflow has ended (`WorkflowGone.undelivered`).
+
+    The effect goes on when any workflow runs it again. Whether this person may decide is for the caller to check:
+    nobody is authenticated (R9).
+
+    Args:
+        ledger: open, with the reviewer's database role, where there are roles.
+        view: the question, as it was shown.
+        answer: to it.
+        actor: whose ``name`` is recorded as the reviewer's; the router's unless given.
+        effects: whose investigations may be answered with ``applied``.
+
+    Raises:
+        DecisionRefused: it waits for no such decision any more (R4). Not retryable.
+        UsageError: the question is no effect's, or the answer does not fit it. Not retryable.
+        LedgerUnavailable: the database did not answer. Retryable: the same decision is recorded once.
+
+    Source: semantics R3, R4, A6.
+    """
+    question = effect_question(replace(view.request, gate_id=view.request.gate_id.partition("/")[0]))
+    if question is None:
+        raise UsageError("decide_late", "this is not the question of an effect: keep its answer yourself")
+    problem = problem_of(answer.response, view.request.response_schema_json)
+    if problem is not None:
+        raise UsageError("decide_late", f"the answer does not fit the question: {problem}")
+    response: Any = answer.response
+    named = None if actor is None else actor.get("name")
+    order = {
+        "operationId": question.operation_id,
+        "operationType": question.operation_type,
+        "token": question.token,
+        "fingerprint": question.fingerprint,
+        "decision": decision_kind(response).value,
+        "reviewer": named if isinstance(named, str) and named.strip() else answer.router_id,
+        "note": response.get("reason", response.get("note", "")),
+        "value": response.get("value"),
+    }
+    try:
+        return await _Desk(ledger, _by_type(effects), None).record(order)
+    except _Unusable as unusable:
+        raise UsageError("decide_late", unusable.args[1]) from None
+
+
+def _by_type(effects: Sequence[BaseEffect[Any, Any]]) -> dict[str, BaseEffect[Any, Any]]:
+    return {effect.definition.type: effect for effect in effects}
 
 
 async def _refused(work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
@@ -109,7 +175,7 @@ class _Desk:
         """Record it; a refusal is data, as asking again may help."""
         try:
             await self._check(order)
-            recorded = await self._record(order)
+            recorded = await self.record(order)
         except DecisionRefused as refused:
             return _not_recorded(refused.code, str(refused))
         except _Unusable as problem:
@@ -128,7 +194,8 @@ class _Desk:
         if not allowed:
             raise _Unusable("NOT_ALLOWED", "this reviewer may not decide this")
 
-    async def _record(self, order: Mapping[str, Any]) -> Any:
+    async def record(self, order: Mapping[str, Any]) -> DecisionRecorded:
+        """Record it, or raise."""
         operation_id = order["operationId"]
         named = {"token": order["token"], "reviewer": order["reviewer"], "note": order["note"]}
         match order["decision"]:
@@ -141,9 +208,7 @@ class _Desk:
             case "applied":
                 effect = self._effects.get(order["operationType"])
                 if effect is None:
-                    raise _Unusable(
-                        "UNKNOWN_EFFECT", "this worker was not given the effect: decision_activities(…, effects=)"
-                    )
+                    raise _Unusable("UNKNOWN_EFFECT", "this process was not given the effect: effects=[…]")
                 value = effect.definition.effect_type.decode(order["value"])
                 if value is LOST:
                     raise _Unusable("INVALID_VALUE", "the value is not what the effect returns")

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
@@ -22,6 +22,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from corrobo_core import CorroboError
 from corrobo_core.gates import (
+    Answer,
     ClaimResult,
     GateArgumentError,
     GateConflictError,
@@ -29,6 +30,7 @@ from corrobo_core.gates import (
     ReleaseResult,
     SubmitResult,
 )
+from corrobo_core.gates.jsontext import canonical
 from corrobo_core.records import JSON
 from corrobo_temporal.gate_wire import (
     HISTORY,
@@ -74,11 +76,14 @@ class WorkflowGone:
             one, or its retention time is over.
         workflow_id: of the workflow.
         run_id: of the run that was looked at; None if there is none.
+        undelivered: of a submission: the answer that came too late, as it would have been recorded. It is kept
+            nowhere else: store it, or, where the question is an effect's, record it by `decide_late`.
     """
 
     kind: Gone
     workflow_id: str
     run_id: str | None = None
+    undelivered: Answer | None = None
     ok: Literal[False] = False
 
 
@@ -248,7 +253,7 @@ class TemporalGateClient:
                 return _read(message, reply, read)
             gone = await self._gone()
             if gone is not None:
-                return gone
+                return replace(gone, undelivered=_undelivered(message))
             await asyncio.sleep(_PAUSE)
         raise GatesUnavailable(self._workflow_id, f"{name} was not taken in {_TRIES} tries: {problem}")
 
@@ -273,6 +278,10 @@ def _checked(message: Message) -> dict[str, JSON]:
     except ValueError as error:
         raise GateArgumentError(message.kind, str(error)) from None
     return wire
+
+
+def _undelivered(message: Message) -> Answer | None:
+    return None if message.kind != "submit" else Answer(message.router_id, canonical(message.response, "response"))
 
 
 def _ended_meanwhile(error: WorkflowUpdateFailedError) -> bool:

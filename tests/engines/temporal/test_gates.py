@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from corrobo_core.gates import ClaimRefused, ReleaseOk, ReleaseRefused, SubmitOk, SubmitRefused
+from corrobo_core.gates import Answer, ClaimRefused, ReleaseOk, ReleaseRefused, SubmitOk, SubmitRefused
 from corrobo_temporal import WorkflowGone
 from tests.engines.temporal.gate_support import (
     NO,
@@ -293,6 +293,8 @@ async def test_D06_unknown_completed_terminated_and_continued_are_four_results(g
         clients = [gated.gates(completed), gated.gates(terminated), first]
         found = [await submitted(client, "r1", "token") for client in clients]
         assert [each.kind for each in found] == ["completed", "terminated", "continued-as-new"]
+        late_answer = Answer("ada", '{"approved":true}')
+        assert [each.undelivered for each in found] == [late_answer] * 3  # handed back, to be kept
         unknown = gated.client.get_workflow_handle("nobody")
         gone = await claimed_or_gone(gated, unknown)
         assert gone == WorkflowGone("unknown", "nobody")

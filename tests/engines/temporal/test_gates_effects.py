@@ -12,17 +12,19 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from corrobo_core import MemoryLedger, ReviewDesk, UsageError
-from corrobo_core.gates import GateView
+from corrobo_core import DecisionRefused, MemoryLedger, ReviewDesk, UsageError
+from corrobo_core.gates import Answer, ClaimOk, GateView
 from corrobo_temporal import (
     CorroboPlugin,
+    TemporalGateClient,
     WorkflowEffects,
     WorkflowGone,
+    decide_late,
     decision_activities,
     disposition_of,
 )
 from corrobo_temporal.gate_wire import SIGNAL
-from tests.engines.temporal.gate_support import Gated, Handle, Office, answer, opened, pending, refused, says
+from tests.engines.temporal.gate_support import Ask, Gated, Handle, Office, answer, opened, pending, refused, says
 from tests.engines.temporal.scripted import APPLIED, NOT_APPLIED, UNKNOWN, reviewed, scripted
 
 ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not today"}
@@ -144,6 +146,81 @@ async def test_a_desk_on_another_ledger_is_noticed_before_anybody_is_asked(offic
         with pytest.raises(WorkflowFailureError) as caught:
             await handle.result()
     assert "does not know the operation" in repr(caught.value.cause.__cause__)
+
+
+# -- answers that come too late --------------------------------------------------------------------------------
+
+
+async def gone_with(gates: TemporalGateClient, view: GateView, token: str, response: Any) -> WorkflowGone:
+    """Answer a question whose workflow has ended."""
+    done = await gates.submit(view.request_id, token, "ada", view.request.digest, response)
+    assert isinstance(done, WorkflowGone)
+    return done
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "naive"])
+async def test_D06_an_answer_for_a_terminated_workflow_is_recorded_at_the_desk_and_counts_in_the_next_one(
+    office: Office, recorded: bool
+) -> None:
+    """The naive twin throws away what it was handed back: the same person is asked the same again."""
+    case = scripted(APPLIED, authorize=reviewed)
+    await office.open(case)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    claim = await gates.claim(view.request_id, "ada")
+    assert isinstance(claim, ClaimOk)
+    await handle.terminate()
+    gone = await gone_with(gates, view, claim.claim_token, ALLOW)
+    assert (gone.kind, gone.undelivered) == ("terminated", Answer("ada", '{"kind":"allow"}'))
+    assert gone.undelivered is not None
+    if not recorded:
+        handle, gates = await office.start("rf_1")
+        [again] = await pending(gates)
+        assert token_of(again) == token_of(view)
+        assert case.provider.writes == []
+        await handle.terminate()
+        return
+    for repeated in (False, True):
+        decision = await decide_late(case.ledger, view, gone.undelivered, actor={"name": "Ada L."})
+        assert (decision.again, decision.decision.reviewer) == (repeated, "Ada L.")
+    other = Answer("ada", '{"kind":"deny","reason":"no"}')
+    with pytest.raises(DecisionRefused) as told:
+        await decide_late(case.ledger, view, other)
+    assert told.value.code == "ALREADY_DECIDED"
+    handle, _ = await office.start("rf_1")
+    assert await handle.result() == ["receipt"]
+    assert case.provider.writes == ["rf_1"]
+
+
+async def test_D06_a_late_answer_to_an_investigation_needs_the_effect_and_a_value_of_its_type(
+    office: Office,
+) -> None:
+    case = scripted(UNKNOWN, raises=TimeoutError("lost"))
+    await office.open(case)
+    handle, gates = await office.start("rf_1")
+    [view] = await pending(gates)
+    await handle.terminate()
+    applied = Answer("ada", '{"kind":"applied","value":"receipt-7"}')
+    for answered, problem in [
+        (applied, "was not given the effect"),
+        (Answer("ada", '{"kind":"perhaps"}'), "does not fit the question"),
+    ]:
+        with pytest.raises(UsageError, match=problem):
+            await decide_late(case.ledger, view, answered)
+    with pytest.raises(UsageError, match="not what the effect returns"):
+        await decide_late(case.ledger, view, Answer("ada", '{"kind":"applied","value":7}'), effects=[case.effect])
+    await decide_late(case.ledger, view, applied, effects=[case.effect])
+    handle, _ = await office.start("rf_1")
+    assert await handle.result() == ["receipt-7"]
+
+
+async def test_a_late_answer_to_a_question_that_is_no_effects_is_for_the_application(gated: Gated) -> None:
+    async with gated.worker():
+        handle = await gated.start(Ask(["r1"]))
+        view = await opened(gated.gates(handle), "r1")
+        await handle.terminate()
+    with pytest.raises(UsageError, match="keep its answer yourself"):
+        await decide_late(MemoryLedger(), view, Answer("ada", '{"approved":true}'))
 
 
 # -- investigations ----------------------------------------------------------------------------------------
