@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.machine import operations
+from tests.model.machine import gates, operations
 from tests.model.machine.stores import Store, stores
 from tests.model.machine.times import Time
 
 EXAMPLES = int(os.environ.get("CORROBO_MODEL_EXAMPLES", "60"))
+pytestmark = pytest.mark.timeout(120 if EXAMPLES <= 60 else 0)
 CHOSEN = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -39,8 +40,11 @@ def everywhere(postgres_admin: str, time: Time) -> Iterator[list[Store]]:
         yield opened
 
 
-@pytest.mark.timeout(0 if EXAMPLES > 60 else 120)
 def test_operations_go_the_same_way_on_every_ledger_and_as_the_test_knows(
     everywhere: list[Store], time: Time
 ) -> None:
     run_state_machine_as_test(operations.machine(everywhere, time), settings=CHOSEN)
+
+
+def test_gates_go_the_same_way_on_every_ledger_and_as_the_test_knows(everywhere: list[Store], time: Time) -> None:
+    run_state_machine_as_test(gates.machine(everywhere, time), settings=CHOSEN)

@@ -3,9 +3,9 @@
 Needs no server, takes less than 25 seconds, and draws the same examples each time. It works from any copy of the
 source tree, whose ``corrobo_core`` it then tests::
 
-    cd copy && python -m tests.model.machine --quick [--examples 250]
+    cd copy && python -m tests.model.machine --quick [--examples 250] [--only operations|gates] [--shrink]
 
-Its exit status is 0 if nothing was found.
+Without ``--quick`` PostgreSQL takes part. The exit status is 0 if nothing was found.
 """
 
 from __future__ import annotations
@@ -13,18 +13,25 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.machine import operations
-from tests.model.machine.stores import stores
+from tests.model.machine import gates, operations
+from tests.model.machine.stores import Store, stores
 from tests.model.machine.times import Time
+from tests.support.postgres import postgres_admin_dsn
+
+MACHINES: dict[str, Callable[[list[Store], Time], Any]] = {"operations": operations.machine, "gates": gates.machine}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.model.machine", description=__doc__)
-    parser.add_argument("--quick", action="store_true", required=True, help="memory and SQLite, without a server")
+    parser.add_argument("--quick", action="store_true", help="memory and SQLite alone, without a server")
+    parser.add_argument("--only", choices=sorted(MACHINES), help="one of the machines")
     parser.add_argument("--examples", type=int, default=250, help="for each machine")
     parser.add_argument("--shrink", action="store_true", help="look for the smallest example that fails")
     given = parser.parse_args()
@@ -37,10 +44,13 @@ def main() -> int:
         suppress_health_check=list(HealthCheck),
         stateful_step_count=12,
     )
-    time = Time()
-    with stores(time) as opened:
+    with ExitStack() as stack:
+        server = None if given.quick else stack.enter_context(postgres_admin_dsn())
+        time = Time()
+        opened = stack.enter_context(stores(time, server))
         try:
-            run_state_machine_as_test(operations.machine(opened, time), settings=chosen)
+            for name in [given.only] if given.only else MACHINES:
+                run_state_machine_as_test(MACHINES[name](opened, time), settings=chosen)
         except Exception:
             traceback.print_exc()
             return 1

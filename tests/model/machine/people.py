@@ -159,7 +159,8 @@ class People:
             for each in self.said:
                 each.revoked = each.revoked or each.token == token
         sent = len(self._stage.outside.sent)
-        self.said.append(Said(token, says, now, decided, expires, sent))
+        until = expires if says.kind is DecisionKind.APPROVED else None
+        self.said.append(Said(token, says, now, decided, until, sent))
 
     def _wanted(self, says: Says, token: str, waiting: Waiting | None) -> str:
         """R4, by what was said before and what the desk shows."""
