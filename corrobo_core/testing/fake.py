@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -185,7 +185,7 @@ class FakeProvider(Generic[T]):
         for index, fault in enumerate(self._planned):
             if fault.kind.of_read is of_read:
                 left = None if fault.times is None else fault.times - 1
-                self._planned[index : index + 1] = [] if left == 0 else [_with_times(fault, left)]
+                self._planned[index : index + 1] = [] if left == 0 else [replace(fault, times=left)]
                 return fault
         return None
 
@@ -205,7 +205,3 @@ class FakeProvider(Generic[T]):
         )
         self._kept.append(kept)
         return kept
-
-
-def _with_times(fault: Fault, times: int | None) -> Fault:
-    return Fault(fault.kind, fault.delay, fault.error, fault.value, times)
