@@ -138,6 +138,30 @@ def test_d09_the_same_question_in_two_workflows_and_a_fork_is_three(here: Here) 
     assert {name: handle.get_result() for name, handle in handles.items()} == given
 
 
+def test_d09_a_fork_asks_anew_with_the_deadline_that_its_history_has(local: Local) -> None:
+    gates = DbosGates(local.ledger, look_every=SELDOM)
+
+    @DBOS.workflow()
+    def release() -> Any:
+        return gates.ask(question(), deadline=timedelta(minutes=1)).response
+
+    local.launch()
+    with SetWorkflowID("wf"):
+        handle = DBOS.start_workflow(release)
+    original, forked = DbosGateClient(local.ledger, "wf"), DbosGateClient(local.ledger, "fork")
+    asked = waiting(original)
+    waits_for_message("wf")
+    with SetWorkflowID("fork"):
+        fork = DBOS.fork_workflow("wf", 2)
+    wake("fork", asked)
+    again = waiting(forked)
+    assert asked.deadline is not None
+    assert (again.request_id, again.deadline) == (asked.request_id, asked.deadline)
+    answered(original, asked)
+    answered(forked, again, NO)
+    assert (handle.get_result(), fork.get_result()) == (YES, NO)
+
+
 def test_d10_a_duplicate_of_the_first_decision_never_answers_the_second_question(here: Here) -> None:
     handle = two_questions(here)
     reviewer = DbosGateClient(here.ledger, "wf")
