@@ -24,7 +24,7 @@ from corrobo_core.gates.effects import EFFECT_PLAN
 from corrobo_dbos import DbosGateClient, DbosGates, Delivered, NotDecided, effect_step
 from examples.http_ledger import Credit, answer_lost, reads_fail, refused
 from tests.engines.dbos.app import async_credit_effect, credit_effect, reviewed_effect
-from tests.engines.dbos.conftest import Here
+from tests.engines.dbos.conftest import Here, Local
 from tests.engines.dbos.questions import OFTEN, SELDOM, answered, waiting, waits_for_message, wake
 
 ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not this one"}
@@ -138,22 +138,22 @@ def test_an_answer_that_did_not_reach_the_desk_decides_nothing_and_is_asked_agai
     assert here.http.count() == 1
 
 
-def test_an_approval_that_lapsed_is_asked_for_again(here: Here) -> None:
+def test_an_approval_that_lapsed_is_asked_for_again(local: Local) -> None:
     """The write was refused for now; the approval is older than it may be when it would be sent again."""
-    here.http.fail_next(refused(503))
+    local.http.fail_next(refused(503))
     credit = reviewed_effect(
-        here.http, max_approval_age=timedelta(seconds=3), in_flight_window=timedelta(seconds=4)
+        local.http, max_approval_age=timedelta(seconds=3), in_flight_window=timedelta(seconds=4)
     )
-    handle = start(here, gated(here, credit, SELDOM))
-    client = desk_client(here)
+    handle = start(local, gated(local, credit, SELDOM))
+    client = desk_client(local)
     first = waiting(client)
     answered(client, first, ALLOW)
     second = waiting(client, timeout=30)
     assert second.request_id != first.request_id
-    assert here.http.count() == 0
+    assert local.http.count() == 0
     answered(client, second, ALLOW)
     assert handle.get_result().reference == "rf_81"
-    assert (here.http.count(), here.http.counts().write_requests) == (1, 2)
+    assert (local.http.count(), local.http.counts().write_requests) == (1, 2)
 
 
 def test_an_investigation_is_attested_as_applied(here: Here) -> None:
