@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
+import pytest
+from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
@@ -24,13 +27,14 @@ from corrobo_temporal import (
     observe_activity,
 )
 from corrobo_temporal.gate_wire import SIGNAL
-from tests.engines.temporal.gate_workflows import GATED, Ask, Release, Send, SendAll
+from tests.engines.temporal.gate_workflows import GATED, Ask, Release, Remind, Reminded, Send, SendAll
 from tests.engines.temporal.questions import asked
 from tests.engines.temporal.scripted import Scripted
 
 YES, NO = {"approved": True}, {"approved": False}
 UNCACHED: dict[str, Any] = {"max_cached_workflows": 0}
 Handle = WorkflowHandle[Any, Any]
+cached_or_not = pytest.mark.parametrize("options", [{}, UNCACHED], ids=["cached", "uncached"])
 
 
 class Gated:
@@ -47,6 +51,12 @@ class Gated:
         """Start a workflow that asks."""
         given = {"id": f"gated-{uuid.uuid4()}", "execution_timeout": timedelta(seconds=60), **options}
         return await self.client.start_workflow(Release.run, order, task_queue=self.queue, **given)
+
+    async def remind(self, order: Remind) -> Handle:
+        """Start a workflow that asks, and has people reminded."""
+        return await self.client.start_workflow(
+            Reminded.run, order, id=f"reminded-{uuid.uuid4()}", task_queue=self.queue
+        )
 
     def gates(self, handle: Handle, **options: Any) -> TemporalGateClient:
         """A reviewer's client of a workflow."""
@@ -127,6 +137,11 @@ async def continued(gated: Gated, handle: Handle) -> Handle:
         await asyncio.sleep(0.05)
 
 
+@activity.defn
+async def remind(revision: str) -> None:
+    """Remind people of a question. Whoever counts reminders reads the history."""
+
+
 # -- effects -----------------------------------------------------------------------------------------------
 
 
@@ -138,13 +153,21 @@ class Office:
         self.activities, self.decisions = f"act-{uuid.uuid4()}", f"desk-{uuid.uuid4()}"
 
     async def open(
-        self, case: Scripted, *, desk: bool = True, max_cached_workflows: int = 1000, **options: Any
+        self,
+        case: Scripted,
+        *,
+        desk: bool = True,
+        naive: bool = False,
+        max_cached_workflows: int = 1000,
+        **options: Any,
     ) -> None:
-        """Start them."""
+        """Start them; ``naive``: with a plain activity in the effect's place."""
         await self._stack.enter_async_context(self.gated.worker(max_cached_workflows=max_cached_workflows))
         threads = self._stack.enter_context(ThreadPoolExecutor(4))
         activities = [
-            effect_activity(case.effect, case.ledger, activity_name="send", look_again_for=timedelta()),
+            _plain(case)
+            if naive
+            else effect_activity(case.effect, case.ledger, activity_name="send", look_again_for=timedelta()),
             observe_activity(case.effect, case.ledger, activity_name="send"),
         ]
         effects = Worker(
@@ -167,6 +190,14 @@ class Office:
             execution_timeout=timedelta(seconds=60),
         )
         return handle, self.gated.gates(handle)
+
+
+def _plain(case: Scripted) -> Callable[[str], str]:
+    @activity.defn(name="send")
+    def plain(reference: str) -> str:
+        return case.provider.write(reference)
+
+    return plain
 
 
 async def pending(gates: TemporalGateClient, count: int = 1) -> list[GateView]:
@@ -199,6 +230,7 @@ __all__ = [
     "Handle",
     "Office",
     "answer",
+    "cached_or_not",
     "claimed",
     "continued",
     "kinds",
@@ -206,6 +238,7 @@ __all__ = [
     "opened",
     "pending",
     "refused",
+    "remind",
     "says",
     "submitted",
 ]

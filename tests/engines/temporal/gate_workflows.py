@@ -95,6 +95,7 @@ class Send:
     answer_within: float | None = None
     decisions_timeout: float = 20.0
     approve_last: str | None = None  # a revision to ask about, once they are sent
+    approve_then: str | None = None  # another one, once that is answered
 
 
 @workflow.defn
@@ -118,10 +119,44 @@ class SendAll:
     @workflow.run
     async def run(self, order: Send) -> list[str]:
         sent = await asyncio.gather(*(self.effects.run(send_stub, each) for each in order.references))
-        if order.approve_last:
-            await self.gates.ask(release(order.approve_last))
+        for revision in (order.approve_last, order.approve_then):
+            if revision is not None:
+                await self.gates.ask(release(revision))
         await self.gates.close()
         return list(sent)
 
 
-GATED = [Release, SendAll]
+@dataclass
+class Remind:
+    """A question with a warning before it expires. Times are in seconds."""
+
+    revision: str
+    deadline: float
+    warn_after: float
+
+
+@workflow.defn
+class Reminded:
+    """Asks, and has somebody reminded if there is no answer in time."""
+
+    @workflow.init
+    def __init__(self, order: Remind) -> None:
+        self.gates = CallbackGates()
+
+    @workflow.run
+    async def run(self, order: Remind) -> Any:
+        deadline = timedelta(seconds=order.deadline)
+        question = asyncio.create_task(self.gates.ask(release(order.revision), deadline=deadline))
+        try:
+            await workflow.wait_condition(question.done, timeout=timedelta(seconds=order.warn_after))
+        except TimeoutError:
+            await workflow.execute_activity("remind", order.revision, start_to_close_timeout=timedelta(seconds=20))
+        try:
+            answered: Any = (await question).response
+        except GateUnansweredError as error:
+            answered = error.kind
+        await self.gates.close()
+        return answered
+
+
+GATED = [Release, SendAll, Reminded]

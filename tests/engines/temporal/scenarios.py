@@ -32,10 +32,11 @@ from tests.engines.temporal.gate_support import (
     message,
     opened,
     pending,
+    remind,
     says,
     submitted,
 )
-from tests.engines.temporal.gate_workflows import GATED, Ask, Release
+from tests.engines.temporal.gate_workflows import GATED, Ask, Release, Remind
 from tests.engines.temporal.questions import asked
 from tests.engines.temporal.scripted import APPLIED, reviewed, scripted
 
@@ -77,6 +78,18 @@ async def expired(client: Client, options: Options) -> list[Handle]:
         await asyncio.sleep(1.2)
         await submitted(gates, "r1", token)
         await handle.signal(Release.finish)
+        await handle.result()
+    return [handle]
+
+
+async def reminded(client: Client, options: Options) -> list[Handle]:
+    """Somebody is reminded before the deadline, and answers."""
+    gated = Gated(client)
+    async with gated.worker(activities=[remind], **options):
+        handle = await gated.remind(Remind("r1", deadline=50, warn_after=0.5))
+        await opened(gated.gates(handle), "r1")
+        await asyncio.sleep(0.7)
+        await handle.signal(SIGNAL, answer("r1"))
         await handle.result()
     return [handle]
 
@@ -141,6 +154,7 @@ async def approve_release(client: Client, options: Options) -> list[Handle]:
 SCENARIOS: dict[str, Scenario] = {
     "gates-interleaved": interleaved,
     "gates-expired": expired,
+    "gates-reminded": reminded,
     "gates-continued-as-new": continued_as_new,
     "gates-effects": effects,
     "example-approve-release": approve_release,

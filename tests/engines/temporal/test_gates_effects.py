@@ -24,7 +24,18 @@ from corrobo_temporal import (
     disposition_of,
 )
 from corrobo_temporal.gate_wire import SIGNAL
-from tests.engines.temporal.gate_support import Ask, Gated, Handle, Office, answer, opened, pending, refused, says
+from tests.engines.temporal.gate_support import (
+    Ask,
+    Gated,
+    Handle,
+    Office,
+    answer,
+    kinds,
+    opened,
+    pending,
+    refused,
+    says,
+)
 from tests.engines.temporal.scripted import APPLIED, NOT_APPLIED, UNKNOWN, reviewed, scripted
 
 ALLOW, DENY = {"kind": "allow"}, {"kind": "deny", "reason": "not today"}
@@ -277,6 +288,25 @@ async def test_D17_an_effect_before_a_wait_is_not_repeated_when_the_workflow_res
     await again.signal(SIGNAL, answer("r1"))
     assert await again.result() == ["receipt"]
     assert case.provider.writes == ["rf_1"]
+
+
+@pytest.mark.parametrize("protected", [True, False], ids=["effect", "naive"])
+async def test_D17_resumed_with_one_of_two_decisions_an_effect_is_not_repeated_and_the_answer_counts(
+    office: Office, protected: bool
+) -> None:
+    """The naive twin has a plain activity in the effect's place: it writes again."""
+    case = scripted(APPLIED)
+    await office.open(case, naive=not protected, max_cached_workflows=0)
+    handle, gates = await office.start("rf_1", approve_last="r1", approve_then="r2")
+    await opened(gates, "r1")
+    await handle.signal(SIGNAL, answer("r1"))
+    await opened(gates, "r2")
+    again = await office.gated.reset(handle)  # the whole workflow runs again, with the one answer there is
+    await opened(gates, "r2")
+    await again.signal(SIGNAL, answer("r2"))
+    assert await again.result() == ["receipt"]
+    assert await kinds(gates) == ["requested", "claimed", "submitted"] * 2
+    assert case.provider.writes == ["rf_1"] * (1 if protected else 2)
 
 
 # -- wrong use -------------------------------------------------------------------------------------------------
