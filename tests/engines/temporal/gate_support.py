@@ -109,7 +109,7 @@ async def opened(gates: TemporalGateClient, revision: str) -> GateView:
 
 
 async def _open_by_memo(gates: TemporalGateClient) -> list[str]:
-    """Which questions are open. A query can cost a worker without a cache its task, for ten seconds; this cannot."""
+    """Which questions are open. A query can cost a worker without a cache its task for ten seconds; this cannot."""
     memo = await (await gates._handle.describe()).memo()
     return [question["requestId"] for question in memo.get(MEMO, {}).get("open", [])]
 
