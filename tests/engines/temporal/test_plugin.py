@@ -1,5 +1,6 @@
 """`CorroboPlugin` on client and worker: everything once."""
 
+import asyncio
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
