@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.model.machine", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="memory and SQLite alone, without a server")
     parser.add_argument("--only", choices=sorted(MACHINES), help="one of the machines")
-    parser.add_argument("--examples", type=int, default=250, help="for each machine")
+    parser.add_argument("--examples", type=int, default=600, help="of operations; of gates a quarter")
     parser.add_argument("--shrink", action="store_true", help="look for the smallest example that fails")
     given = parser.parse_args()
     chosen = settings(
@@ -50,7 +50,9 @@ def main() -> int:
         opened = stack.enter_context(stores(time, server))
         try:
             for name in [given.only] if given.only else MACHINES:
-                run_state_machine_as_test(MACHINES[name](opened, time), settings=chosen)
+                count = given.examples // (4 if name == "gates" else 1)
+                made = MACHINES[name](opened, time)
+                run_state_machine_as_test(made, settings=settings(chosen, max_examples=count))
         except Exception:
             traceback.print_exc()
             return 1

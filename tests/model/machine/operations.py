@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from corrobo_core.records import DecisionKind, Disposition
-from tests.model.machine.contracts import DECLARED, ONLY_WITH_KEYS, TYPE
+from tests.model.machine.contracts import DECLARED, ONLY_WITH_KEYS, RETENTION, TYPE
 from tests.model.machine.old_rows import OldAttempt, OldRow
 from tests.model.machine.outside import AMOUNT, Effect
 from tests.model.machine.people import decide_all
@@ -41,7 +41,7 @@ _numbers = itertools.count(1)
 
 # -- what is drawn -----------------------------------------------------------------------------------------------
 
-looks = st.one_of(st.just(Look.HONEST), st.sampled_from(Look))
+looks = st.sampled_from([*[Look.HONEST] * 6, *[Look.STALE] * 3, *Look])
 checks = st.one_of(st.just(Check.PROCEED), st.sampled_from(Check))
 steps = st.integers(0, 9)
 seconds = st.sampled_from([1, 2, 5, 11])
@@ -61,7 +61,7 @@ plain_turns = st.builds(
     contract=st.integers(0, len(DECLARED) - 1),
     reads_only=st.sampled_from([False, False, False, True]),
     observe_now=st.booleans(),
-    send=st.sampled_from(Send),
+    send=st.sampled_from([Send.ANSWERED, Send.LATE, *[Send.LOST] * 3, *Send]),
     landing=st.integers(0, 4),
     slow=st.sampled_from([0, 0, 1, 6]),
     looks=st.tuples(looks, looks),
@@ -85,6 +85,7 @@ setups = st.builds(
     revalidates=st.sampled_from([False, False, True]),
     max_age=st.sampled_from([None, 10]),
     deduplicates=st.sampled_from([False, False, True]),
+    calm=st.booleans(),
 )
 old_attempts = st.builds(
     OldAttempt,
@@ -136,6 +137,8 @@ class Operations(RuleBasedStateMachine):
             what = TakenForDead(self._fitting(what.then))
         if isinstance(what, SetBack) and self.setup.deduplicates:
             what = None
+        if self.setup.calm:
+            turn, what = _calm(turn, self.setup), what if isinstance(what, Repeated) else None
         contract = turn.contract
         if contract == ONLY_WITH_KEYS and not self.setup.deduplicates:
             contract = 0
@@ -153,6 +156,65 @@ class Operations(RuleBasedStateMachine):
     @rule(by=st.sampled_from([1, 3, 7, 12, 30]))
     def time_passes(self, by: int) -> None:
         self.time.pass_by(by)
+
+    @precondition(lambda self: self.stages[0].outside.sent)
+    @rule(by=st.sampled_from([-1, 0, 0, 1]), turn=plain_turns)
+    def a_pass_when_all_is_over(self, by: int, turn: Turn) -> None:
+        """At the very moment, or just before or after it."""
+        turn = self._fitting(replace(turn, looks=(Look.HONEST, turn.looks[1]), observe_now=True))
+        self._until_over(turn.contract, by)
+        self.one_pass(turn)
+
+    def _until_over(self, contract: int, by: float) -> None:
+        sent = self.stages[0].outside.sent
+        over = [each.over(DECLARED[contract], recorded=True) for each in sent]
+        latest = max((at for at in over if at is not None), default=0.0)
+        self.time.pass_by(max(latest + by - self.time.elapsed, 0.0))
+
+    @precondition(lambda self: self.setup.deduplicates and self.stages[0].outside.sent)
+    @rule(by=st.sampled_from([-5, -4, -3, 1]), look=looks)
+    def a_pass_when_the_key_expires(self, by: int, look: Look) -> None:
+        first = self.stages[0].outside.sent[0].reserved
+        self.time.pass_by(max(first + RETENTION + by - self.time.elapsed, 0.0))
+        self.one_pass(Turn(contract=ONLY_WITH_KEYS, observe_now=True, looks=(Look.HONEST, look)))
+
+    @rule(turn=plain_turns, send=st.sampled_from([Send.LOST, Send.LATE, Send.REPLY_LOST, Send.REFUSED_FOR_NOW]))
+    def one_attempt_after_the_other(self, turn: Turn, send: Send) -> None:
+        """People help as often as they can."""
+        again = replace(turn, send=send, reads_only=False, observe_now=True, check=Check.PROCEED)
+        for _ in range(3):
+            self.one_pass(again)
+            self._until_over(turn.contract, 1)
+            self.one_pass(replace(again, reads_only=True))
+            self.somebody_decides_well()
+
+    @precondition(lambda self: self.setup.authorizes is Check.REVIEW)
+    @rule(
+        expires=st.sampled_from([None, 3, 12]),
+        by=st.sampled_from([0, 2, 3, 11]),
+        revoked=st.booleans(),
+        turn=plain_turns,
+        what=st.sampled_from([None, Slow(2, 0), Slow(5, 1), Slow(11, 0)]),
+        at=st.integers(1, 3),
+    )
+    def a_pass_after_an_approval(
+        self, expires: int | None, by: int, revoked: bool, turn: Turn, what: Slow | None, at: int
+    ) -> None:
+        """Which may have lapsed by then, or been revoked, or lapse on the way."""
+        self.one_pass(Turn(observe_now=True))
+        self.somebody_decides(Says(DecisionKind.APPROVED, expires=expires))
+        self.time.pass_by(by)
+        if revoked:
+            self.somebody_decides(Says(DecisionKind.REVOKED))
+        self.one_pass(replace(turn, reads_only=False, at=at, what=what))
+
+    @precondition(lambda self: self.stages[0].results and self.stages[0].results[-1].retry_at)
+    @rule(by=st.sampled_from([-1, 0]))
+    def time_passes_until_told(self, by: int) -> None:
+        """To when the last pass said that it is worth coming back, or just before."""
+        told = self.stages[0].results[-1].retry_at
+        assert told is not None
+        self.time.pass_by(max((told - self.time.now()).total_seconds() + by, 0.0))
 
     @rule(what=says)
     def somebody_decides(self, what: Says) -> None:
@@ -180,9 +242,9 @@ class Operations(RuleBasedStateMachine):
         def reuse(stage: Stage) -> str:
             return stage.reuse_for_another_type() if amount == AMOUNT else stage.play(Turn(), amount)
 
-        assert self._each(reuse) == "IdentityReused"
+        assert self._each(reuse) == "IdentityReused", "an id was used for something else"
 
-    @precondition(lambda self: not self.stages[0].nonces and not self.there_is_one)
+    @precondition(lambda self: not self.setup.calm and not self.stages[0].nonces and not self.there_is_one)
     @rule(attempt=old_attempts, lands=st.sampled_from([None, 1.0, 25.0]))
     def an_older_release_was_here(self, attempt: OldAttempt, lands: float | None) -> None:
         """Its attempt has its effect within the window that it recorded, or, without one, at any time."""
@@ -201,6 +263,15 @@ class Operations(RuleBasedStateMachine):
         """From wherever it is, an operation can be brought to its end."""
         if self.stages:
             self._each(_finish)
+
+
+def _calm(turn: Turn, setup: Setup) -> Turn:
+    """Told to stop by nobody, and asking people one question and not two."""
+    sends = {Send.STOPPED: Send.REPLY_LOST, Send.STOPPED_BEFORE: Send.LOST}
+    first, later = (Look.FAILS if look is Look.STOPPED else look for look in turn.looks)
+    twice = setup.authorizes is Check.REVIEW and turn.check is Check.REVIEW
+    check = Check.PROCEED if twice else turn.check
+    return replace(turn, send=sends.get(turn.send, turn.send), looks=(first, later), check=check)
 
 
 def _finish(stage: Stage) -> str:

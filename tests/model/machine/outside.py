@@ -44,7 +44,7 @@ class Sent:
         how: what became of it.
         declared: by the contract that sent it.
         latest: when it can last have an effect, if what was declared is true.
-        recorded: whether its outcome reached the ledger.
+        pending_until: it shows as pending before.
     """
 
     reserved: float
@@ -53,7 +53,6 @@ class Sent:
     declared: Declared
     latest: float | None
     ended: float = 0.0
-    recorded: bool = False
     pending_until: float | None = None
 
     @property
@@ -61,10 +60,11 @@ class Sent:
         """The caller was told that this one can have no effect."""
         return self.how in (Send.REFUSED, Send.REFUSED_FOR_NOW, Send.NOT_SENT)
 
-    def over(self, today: Declared) -> float | None:
+    def over(self, today: Declared, *, recorded: bool = False) -> float | None:
         """When it cannot have an effect, or show it late, by what was declared; None: nobody can say.
 
-        A window of zero counts only while the next request is deduplicated, too.
+        A window of zero counts only while the next request is deduplicated, too. With a recorded end, a hook that
+        overran its timeout is counted from there (L9).
         """
         if self.refused:
             return self.ended
@@ -73,7 +73,14 @@ class Sent:
         if self.declared.deduplicates and today.deduplicates:
             return self.at
         after = (today if self.declared.deduplicates else self.declared).settles_after
-        return None if after is None else self.reserved + after
+        timeout = self.declared.timeout
+        overran = recorded and timeout is not None and self.ended - self.reserved > timeout
+        return None if after is None else (self.ended if overran else self.reserved) + after
+
+    def at_once(self, today: Declared) -> bool:
+        """It is over at that very moment, and not only after it."""
+        sure = self.how is Send.ANSWERED and self.declared.answers_after_effect and not self.declared.lag
+        return self.refused or sure or (self.declared.deduplicates and today.deduplicates)
 
 
 @dataclass

@@ -53,8 +53,9 @@ class Pass:
         self.watched = Watched(self)
         side: Any = "after" if turn.after else "before"
         self.process = Process(self.watched, turn.at, side, self._happens)
+        self.began = stage.time.elapsed
         self.reserved: float | None = None
-        self.spent = False
+        self.spent = self.recorded = self.given_up = False
         self.sent: Sent | None = None
         self.seen: list[Seen] = []
         self.checked: Check | None = None
@@ -65,13 +66,14 @@ class Pass:
     def _happens(self) -> None:
         what, stage = self.turn.what, self.stage
         in_hook = self.process.steps[-1].islower()
-        if what is not None:
+        if what is not None and not isinstance(what, Repeated):
             stage.disturbed = True
         match what:
             case Dies():
                 self.process.dead = True
                 raise Killed
             case TakenForDead(then):
+                self.given_up = True
                 for nonce in self.process.nonces:
                     stage.store.ledger(self.turn.process).pass_ended(nonce)
                 stage.play(replace(then, process=self.turn.process))
@@ -99,8 +101,8 @@ class Pass:
     def execute(self, attempt: Attempt, amount: int) -> int:
         stage, turn, now = self.stage, self.turn, self.stage.time
         began = now.elapsed
+        self._may_send(amount)
         with self.process.step("execute"):
-            self._may_send(amount)
             late = self.declared.timeout is not None and now.elapsed - began > self.declared.timeout
             how = Send.NOT_SENT if late else self._honest(turn.send)
             if how is Send.STOPPED_BEFORE:
@@ -185,7 +187,8 @@ class Pass:
         if self.reserved is None or self.spent:
             wrong("sent without a reservation of its own")
         self.spent = True
-        granted = stage.people.grants()
+        self._in_time()
+        granted = stage.people.grants(stage.outside.sent)
         if any(e is not self.sent for e in stage.outside.sent):
             self._must_have_read(granted)
         spent = sum(each.how is not Send.NOT_SENT for each in stage.outside.sent)
@@ -194,6 +197,21 @@ class Pass:
             wrong(f"sent {spent + 1} times")
         if stage.setup.revalidates and self.checked in (Check.REJECT, Check.RAISES, None):
             wrong(f"sent although revalidate says {self.checked}")
+
+    def holds(self) -> bool:
+        """It makes an attempt just now, and its window is not over: others leave it alone (C1, C5)."""
+        if self.reserved is None or self.recorded or self.given_up or self.process.dead:
+            return False
+        after = self.declared.settles_after or self.declared.timeout or 600.0
+        return self.stage.time.elapsed <= self.reserved + after
+
+    def _in_time(self) -> None:
+        """L9: begun while it can still end within its window."""
+        window, timeout = self.declared.window, self.declared.timeout
+        if window and timeout is not None and self.reserved is not None:
+            waited = self.stage.time.elapsed - self.reserved
+            if waited > window - timeout:
+                self.stage.wrong(f"begun to send {waited:g} s after the reservation")
 
     def _must_have_read(self, granted: bool) -> None:
         """D4: sent again only after a good read that began when every earlier request was over."""
@@ -209,11 +227,9 @@ class Pass:
             over = earlier.over(self.declared)
             if over is None and not granted:
                 self.stage.wrong("sent again, and nobody knows whether the earlier request is over")
-            at_once = earlier.refused or (earlier.declared.deduplicates and self.declared.deduplicates)
+            at_once = earlier.at_once(self.declared)
             if over is not None and (last.began < over or (last.began == over and not at_once)):
-                self.stage.wrong(
-                    f"sent again after a read at {last.began:g}; the earlier request is over at {over:g}"
-                )
+                self.stage.wrong(f"sent again after a read at {last.began:g}; earlier request over at {over:g}")
 
 
 def _answer(check: Check) -> Answer:
@@ -275,9 +291,9 @@ class Watched:
                 self._stage.people.check_reservation()
             if self._stage.closed is not None:
                 self._stage.wrong(f"reserved after it was {self._stage.closed}")
-            this.reserved, this.spent = self._stage.time.elapsed, False
-        if isinstance(command, Record) and isinstance(reply, Written) and this.sent is not None:
-            this.sent.recorded = True
+            this.reserved, this.spent, this.recorded = self._stage.time.elapsed, False, False
+        if isinstance(command, Record) and isinstance(reply, Written):
+            this.recorded = True
 
     def pass_started(self, nonce: str, /) -> None:
         self._stage.nonces.append(nonce)

@@ -11,8 +11,8 @@ from corrobo_core.errors import DecisionRefused
 from corrobo_core.records import DecisionKind, Disposition
 from corrobo_core.reviews import Waiting
 from tests.model.machine.contracts import contract
-from tests.model.machine.outside import AMOUNT
-from tests.model.machine.plans import Check, Says
+from tests.model.machine.outside import AMOUNT, Sent
+from tests.model.machine.plans import Check, Says, Send
 
 if TYPE_CHECKING:
     from tests.model.machine.stage import Stage
@@ -27,7 +27,7 @@ class Said:
 
     Attributes:
         at: the ledger's clock then.
-        sent: how many requests had been sent by then.
+        sent: how many requests had really been sent by then.
     """
 
     token: str
@@ -55,17 +55,17 @@ class People:
         """Somebody has said that the effect is there."""
         return any(each.says.kind is DecisionKind.APPLIED for each in self.said)
 
-    def grants(self) -> bool:
-        """Somebody has said that nothing sent so far has an effect."""
-        sent = len(self._stage.outside.sent)
-        return any(each.says.kind is DecisionKind.NOT_APPLIED and each.sent == sent for each in self.said)
+    def grants(self, sent: list[Sent]) -> bool:
+        """Somebody has said that nothing of this has an effect."""
+        count = _really_sent(sent)
+        return any(each.says.kind is DecisionKind.NOT_APPLIED and each.sent == count for each in self.said)
 
-    def approves(self) -> bool:
-        """An approval is in force by the ledger's clock."""
-        return any(self._in_force(each) for each in self.said)
+    def approves(self, elapsed: float) -> bool:
+        """An approval is in force, by the ledger's clock at that stopwatch time."""
+        return any(self._in_force(each, elapsed) for each in self.said)
 
-    def _in_force(self, said: Said) -> bool:
-        now, age = self._stage.time.now(), self._stage.setup.max_age
+    def _in_force(self, said: Said, elapsed: float) -> bool:
+        now, age = self._stage.time.at(elapsed), self._stage.setup.max_age
         if said.says.kind is not DecisionKind.APPROVED or said.revoked:
             return False
         too_old = age is not None and now >= said.decided + timedelta(seconds=age)
@@ -83,10 +83,10 @@ class People:
         asks = stage.running[-1].checked is Check.REVIEW or stage.setup.authorizes is Check.REVIEW
         if not asks:
             return
-        if not self.approves():
+        if not self.approves(stage.time.elapsed):
             stage.wrong("attempted without an approval")
         for each in self.said:
-            each.used = each.used or self._in_force(each)
+            each.used = each.used or self._in_force(each, stage.time.elapsed)
 
     # -- what they say -----------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class People:
         if says.kind is DecisionKind.REVOKED:
             for each in self.said:
                 each.revoked = each.revoked or each.token == token
-        sent = len(self._stage.outside.sent)
+        sent = _really_sent(self._stage.outside.sent)
         until = expires if says.kind is DecisionKind.APPROVED else None
         self.said.append(Said(token, says, now, decided, until, sent))
 
@@ -190,6 +190,10 @@ class People:
         if says.kind is DecisionKind.APPROVED and expires is not None and expires <= now:
             return "ALREADY_EXPIRED"
         return "RECORDED"
+
+
+def _really_sent(sent: list[Sent]) -> int:
+    return sum(each.how is not Send.NOT_SENT for each in sent)
 
 
 def _revocation(says: Says, about: list[Said]) -> str:

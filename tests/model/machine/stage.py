@@ -20,6 +20,7 @@ from corrobo_core.records import Disposition, OperationKey
 from tests.crash.process import Killed
 from tests.model.machine import people
 from tests.model.machine.contracts import ANOTHER_TYPE, TYPE, Declared, contract, running
+from tests.model.machine.foreseen import Foreseen
 from tests.model.machine.old_rows import OldAttempt
 from tests.model.machine.outside import AMOUNT, Outside, Sent
 from tests.model.machine.passes import Pass
@@ -43,12 +44,14 @@ class Setup:
         revalidates: whether there is such a hook.
         max_age: of approvals, in seconds.
         deduplicates: the provider does.
+        calm: nothing happens in the middle of passes, so that each one can be foreseen.
     """
 
     authorizes: Check | None = None
     revalidates: bool = False
     max_age: int | None = None
     deduplicates: bool = False
+    calm: bool = False
 
 
 class Stage:
@@ -70,30 +73,36 @@ class Stage:
         self.running: list[Pass] = []
         self.closed: Disposition | None = None
         self.results: list[EffectResult[int]] = []
+        self.foreseen = Foreseen(self)
         self.disturbed = False
 
     # -- steps ---------------------------------------------------------------------------------------------
 
     def play(self, turn: Turn, amount: int = AMOUNT) -> str:
         """One pass; what it ends with, as text that is the same for every ledger."""
-        this = Pass(self, turn)
+        this, sent = Pass(self, turn), list(self.outside.sent)
         effect = contract(
             turn.contract, self.setup.authorizes is not None, self.setup.revalidates, self.setup.max_age
         )
         runner = EffectRunner(this.process.ledger, observe_now=turn.observe_now)
+        closed, held = self.closed, any(each.holds() for each in self.running)
         self.running.append(this)
         try:
             with running(this):
                 call = runner.observe if turn.reads_only else runner.run
                 result = call(effect, self.operation_id, amount)
         except (Killed, LedgerUnavailable, KeyboardInterrupt, IdentityReused) as error:
-            self.disturbed = True
+            self.disturbed = self.disturbed or not isinstance(error, IdentityReused)
             return type(error).__name__
         finally:
             self.running.remove(this)
             if this.process.dead:
                 self.store.kill(turn.process, this.process.nonces)
-        self._judge(result, this)
+        self._judge(result, closed)
+        if held and (this.seen or result.reason != "IN_PROGRESS"):
+            self.wrong(f"while another pass makes an attempt: {result.reason}, after {len(this.seen)} reads")
+        if not self.disturbed:
+            self.foreseen.judge(this, result, sent)
         return self.neutral(repr(result))
 
     def reuse_for_another_type(self) -> str:
@@ -153,11 +162,11 @@ class Stage:
     def wrong(self, what: str) -> None:
         self.broken.append(what)
 
-    def _judge(self, result: EffectResult[int], this: Pass) -> None:
+    def _judge(self, result: EffectResult[int], closed: Disposition | None) -> None:
         self.results.append(result)
         now = self.time.elapsed
-        if self.closed is not None and result.disposition is not self.closed:
-            self.wrong(f"it was {self.closed}, and is {result.disposition}")
+        if closed is not None and result.disposition is not closed:
+            self.wrong(f"it was {closed}, and is {result.disposition}")
         if result.disposition in (Disposition.COMPLETE, Disposition.REPLAN):
             self.closed = result.disposition
         if result.disposition is Disposition.COMPLETE:
