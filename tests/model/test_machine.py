@@ -7,18 +7,32 @@ draws the same examples again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from corrobo_core import decide, lifecycle, rulings, transitions
+from corrobo_core.commands import Claim, Record
+from corrobo_core.decide import TABLE
+from corrobo_core.gates import protocol
+from corrobo_core.gates.state import RequestState
+from corrobo_core.ledgers import gate_port
+from corrobo_core.ledgers.memory import MemoryLedger
+from corrobo_core.policy import Policy
+from corrobo_core.records import Outcome, Reason, evolve
 from tests.model.machine import gates, operations
-from tests.model.machine.stores import Store, stores
-from tests.model.machine.times import Time
+from tests.model.machine.old_rows import OldAttempt
+from tests.model.machine.plans import Send, Turn
+from tests.model.machine.stage import Setup
+from tests.model.machine.stores import InMemory, Store, stores
+from tests.model.machine.times import Time, virtual
 
-EXAMPLES = int(os.environ.get("CORROBO_MODEL_EXAMPLES", "60"))
-pytestmark = pytest.mark.timeout(120 if EXAMPLES <= 60 else 0)
+EXAMPLES = int(os.environ.get("CORROBO_MODEL_EXAMPLES", "40"))
+pytestmark = pytest.mark.timeout(120 if EXAMPLES <= 40 else 0)
 CHOSEN = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -33,7 +47,7 @@ def time() -> Time:
     return Time()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def everywhere(postgres_admin: str, time: Time) -> Iterator[list[Store]]:
     """Memory, SQLite and PostgreSQL."""
     with stores(time, postgres_admin) as opened:
@@ -48,3 +62,161 @@ def test_operations_go_the_same_way_on_every_ledger_and_as_the_test_knows(
 
 def test_gates_go_the_same_way_on_every_ledger_and_as_the_test_knows(everywhere: list[Store], time: Time) -> None:
     run_state_machine_as_test(gates.machine(everywhere, time), settings=CHOSEN)
+
+
+@pytest.mark.parametrize("window", [None, 3.0, 30.0])
+@pytest.mark.parametrize("outcome", [None, "AMBIGUOUS", "RESPONDED"])
+def test_D3_what_an_older_release_has_sent_is_waited_for_on_every_ledger(
+    everywhere: list[Store], time: Time, outcome: str | None, window: float | None
+) -> None:
+    """Its row has the oldest columns and fields alone; today's window frees nothing that was recorded without."""
+    machine = operations.machine(everywhere, time)()
+    machine.begin(Setup())
+    machine.an_older_release_was_here(OldAttempt(outcome, window, ago=20.0), lands=None)
+    machine.one_pass(Turn(send=Send.ANSWERED, observe_now=True))
+    sent = [len(stage.outside.sent) - 1 for stage in machine.stages]  # one was the older release's
+    assert sent == [int(window == 3.0)] * len(everywhere)
+    machine.teardown()
+
+
+# -- mutants ----------------------------------------------------------------------------------------------------
+
+
+def found(machine: type[RuleBasedStateMachine], examples: int) -> str:
+    """What the machine finds in memory; empty if it finds nothing."""
+    chosen = settings(CHOSEN, max_examples=examples, derandomize=True, phases=[Phase.generate])
+    try:
+        run_state_machine_as_test(machine, settings=chosen)
+    except AssertionError as error:
+        return str(error) or "found"
+    return ""
+
+
+def in_memory(kind: Any, examples: int = 600) -> str:
+    """What a machine finds on the memory ledger alone."""
+    time = Time()
+    with virtual(time):
+        machine: type[RuleBasedStateMachine] = kind([InMemory(time)], time)
+        return found(machine, examples)
+
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def _does_not_wait(patch: pytest.MonkeyPatch) -> None:
+    waits = (Reason.SETTLING, Reason.IN_FLIGHT_NOT_RULED_OUT)
+    patch.setattr(decide, "TABLE", tuple(row for row in TABLE if row.reason not in waits))
+
+
+def _forgets_the_lag(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Policy, "settles_after", property(lambda self: self.window))
+
+
+def _takes_a_dead_attempt_for_unsent(patch: pytest.MonkeyPatch) -> None:
+    def superseded(operation: Any) -> Any:
+        if not operation.reserved:
+            return operation
+        unsent = evolve(operation.latest, outcome=Outcome.NOT_SENT)
+        return evolve(operation, attempts=(*operation.attempts[:-1], unsent), owner=None)
+
+    for module in (lifecycle, transitions):
+        patch.setattr(module, "superseded", superseded)
+
+
+def _writes_whatever_the_version(patch: pytest.MonkeyPatch) -> None:
+    answer = MemoryLedger._answer
+
+    def unfenced(self: MemoryLedger, command: Any) -> Any:
+        if isinstance(command, Claim | Record):
+            stored = self._find(command.operation.key)
+            assert stored is not None
+            command = evolve(command, operation=evolve(command.operation, version=stored.version))
+        return answer(self, command)
+
+    patch.setattr(MemoryLedger, "_answer", unfenced)
+
+
+def _overlooks_revocations(patch: pytest.MonkeyPatch) -> None:
+    def decision_on(token: str, decisions: Any) -> Any:
+        return next((each for each in decisions if each.token == token), None)
+
+    for module in (lifecycle, rulings):
+        patch.setattr(module, "decision_on", decision_on)
+
+
+def _always_tries_once_more(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decide, "_sent", lambda facts: 0)
+
+
+def _sends_however_late(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Policy, "start_allowance", None)
+
+
+OPERATIONS: list[Patch] = [
+    _does_not_wait,
+    _forgets_the_lag,
+    _takes_a_dead_attempt_for_unsent,
+    _writes_whatever_the_version,
+    _overlooks_revocations,
+    _always_tries_once_more,
+    _sends_however_late,
+]
+
+
+@pytest.mark.parametrize("mutant", OPERATIONS)
+def test_the_machine_finds_a_lifecycle_that(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    assert in_memory(operations.machine)
+
+
+def _counts_a_late_answer(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RequestState, "due", lambda self, now: False)
+
+
+def _lets_everybody_claim(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RequestState, "claimable", lambda self, now: self.live)
+
+
+def _takes_every_router_for_the_owner(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RequestState, "owned_by", lambda self, router_id, claim_token: self.claim_token == claim_token)
+
+
+def _appends_whenever(patch: pytest.MonkeyPatch) -> None:
+    append = gate_port.GateLog.append
+    patch.setattr(
+        gate_port.GateLog, "append", lambda self, command, now: append(self, replace_before(command), now)
+    )
+
+
+def replace_before(command: gate_port.AppendGate) -> gate_port.AppendGate:
+    return evolve(command, before=None)
+
+
+def _leases_too_long(patch: pytest.MonkeyPatch) -> None:
+    lease = protocol._lease
+    patch.setattr(protocol, "_lease", lambda wait, now: lease(wait and wait + timedelta(seconds=1), now))
+
+
+GATES: list[Patch] = [
+    _counts_a_late_answer,
+    _lets_everybody_claim,
+    _takes_every_router_for_the_owner,
+    _appends_whenever,
+    _leases_too_long,
+]
+
+
+@pytest.mark.parametrize("mutant", GATES)
+def test_the_machine_finds_gates_that(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    assert in_memory(gates.machine, 200)
+
+
+def test_a_ledger_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What memory alone does wrong, and nobody could see in its results, shows beside SQLite."""
+    store = MemoryLedger._store
+    forgetful = lambda self, operation: store(self, evolve(operation, explanation=""))  # noqa: E731
+    monkeypatch.setattr(MemoryLedger, "_store", forgetful)
+    time = Time()
+    with stores(time) as opened:
+        assert "differ" in found(operations.machine(opened, time), 20)

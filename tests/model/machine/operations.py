@@ -43,7 +43,7 @@ _numbers = itertools.count(1)
 
 looks = st.sampled_from([*[Look.HONEST] * 6, *[Look.STALE] * 3, *Look])
 checks = st.one_of(st.just(Check.PROCEED), st.sampled_from(Check))
-steps = st.integers(0, 9)
+steps = st.sampled_from([0, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7])
 seconds = st.sampled_from([1, 2, 5, 11])
 
 says = st.builds(
@@ -123,7 +123,7 @@ class Operations(RuleBasedStateMachine):
     def begin(self, setup: Setup) -> None:
         self.time.reset()
         operation_id = f"operation-{next(_numbers)}"
-        self.setup = setup
+        self.setup, self.passes_after_end, self.there_is_one = setup, 0, False
         self.stages = [Stage(store, self.time, setup, operation_id) for store in self.stores]
 
     def _fitting(self, turn: Turn) -> Turn:
@@ -138,7 +138,7 @@ class Operations(RuleBasedStateMachine):
         if isinstance(what, SetBack) and self.setup.deduplicates:
             what = None
         if self.setup.calm:
-            turn, what = _calm(turn, self.setup), what if isinstance(what, Repeated) else None
+            turn, what = _calm(turn, self.setup), what and Repeated()
         contract = turn.contract
         if contract == ONLY_WITH_KEYS and not self.setup.deduplicates:
             contract = 0
@@ -146,12 +146,31 @@ class Operations(RuleBasedStateMachine):
 
     @rule(turn=turns)
     def one_pass(self, turn: Turn) -> None:
+        if self.stages[0].closed is not None:
+            self.passes_after_end += 1
+            if self.passes_after_end > 2:  # little more can happen to it
+                self.teardown()
+                self.begin(self.setup)
         self._each(lambda stage: stage.play(self._fitting(turn)))
 
     @rule(turn=turns)
     def another_pass(self, turn: Turn) -> None:
         """Passes are most of what happens."""
         self.one_pass(turn)
+
+    @precondition(lambda self: not self.setup.calm)
+    @rule(turn=plain_turns, other=plain_turns, at=st.sampled_from([2, 2, 3, 4]), after=st.booleans())
+    def two_callers(self, turn: Turn, other: Turn, at: int, after: bool) -> None:
+        """The second one comes while the first makes its attempt."""
+        self.one_pass(replace(turn, reads_only=False, at=at, after=after, what=other))
+
+    @precondition(lambda self: not self.setup.calm)
+    @rule(
+        turn=plain_turns, at=st.sampled_from([1, 1, 2, 3]), after=st.booleans(), by=st.sampled_from([3, 5, 7, 11])
+    )
+    def a_pass_that_is_held_up(self, turn: Turn, at: int, after: bool, by: int) -> None:
+        """Its process is paused, or its statement's reply is long on its way (L9)."""
+        self.one_pass(replace(turn, reads_only=False, at=at, after=after, what=Slow(0, by)))
 
     @rule(by=st.sampled_from([1, 3, 7, 12, 30]))
     def time_passes(self, by: int) -> None:
@@ -190,12 +209,12 @@ class Operations(RuleBasedStateMachine):
 
     @precondition(lambda self: self.setup.authorizes is Check.REVIEW)
     @rule(
-        expires=st.sampled_from([None, 3, 12]),
+        expires=st.sampled_from([None, 3, 3, 12]),
         by=st.sampled_from([0, 2, 3, 11]),
         revoked=st.booleans(),
         turn=plain_turns,
         what=st.sampled_from([None, Slow(2, 0), Slow(5, 1), Slow(11, 0)]),
-        at=st.integers(1, 3),
+        at=st.sampled_from([1, 2, 2, 3]),
     )
     def a_pass_after_an_approval(
         self, expires: int | None, by: int, revoked: bool, turn: Turn, what: Slow | None, at: int
@@ -224,6 +243,7 @@ class Operations(RuleBasedStateMachine):
     def somebody_decides_well(self) -> None:
         self._each(decide_all)
 
+    @precondition(lambda self: len(self.stages[0].outside.sent) > 1)
     @rule()
     def somebody_else_writes(self) -> None:
         """Another effect, which this intent does not explain, is there from now on."""
