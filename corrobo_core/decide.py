@@ -95,15 +95,21 @@ def _unsettled(facts: Facts) -> list[AttemptRecord]:
         at = settlement(attempt)
         return at is not None and (at is ALWAYS or facts.began > at)
 
-    attempts = [_without_dedup(attempt, facts.policy) for attempt in facts.attempts]
+    attempts = [_as_read_today(attempt, facts.policy) for attempt in facts.attempts]
     return [attempt for attempt in attempts if not settled(attempt)]
 
 
-def _without_dedup(attempt: AttemptRecord, policy: Policy) -> AttemptRecord:
-    """A window of zero relied on deduplication of the next attempt too: without, today's window counts (D2)."""
+def _as_read_today(attempt: AttemptRecord, policy: Policy) -> AttemptRecord:
+    """With what a later deploy lengthens (D3)."""
+    lag = max(attempt.lag, policy.observation_lag)
+    # A window of zero relied on deduplication of the next attempt too: without, today's window counts (D2).
     if policy.key_retention is None and attempt.window is not None and attempt.window == attempt.lag:
-        return evolve(attempt, window=policy.settles_after)
-    return attempt
+        return evolve(attempt, window=policy.settles_after, lag=lag)
+    if lag == attempt.lag:
+        return attempt
+    # Today's reads are staler than those that the attempt was sent under: they could miss what landed last.
+    window = None if attempt.window is None else attempt.window - attempt.lag + lag
+    return evolve(attempt, window=window, lag=lag)
 
 
 # -- conditions ----------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from corrobo_core.policy import Policy
 from corrobo_core.records import Outcome, Reason, evolve
 from tests.model.machine import gates, operations
 from tests.model.machine.old_rows import OldAttempt
-from tests.model.machine.plans import Send, Turn
+from tests.model.machine.plans import Look, Send, Turn
 from tests.model.machine.stage import Setup
 from tests.model.machine.stores import InMemory, Store, stores
 from tests.model.machine.times import Time, virtual
@@ -76,6 +76,17 @@ def test_D3_what_an_older_release_has_sent_is_waited_for_on_every_ledger(
     machine.one_pass(Turn(send=Send.ANSWERED, observe_now=True))
     sent = [len(stage.outside.sent) - 1 for stage in machine.stages]  # one was the older release's
     assert sent == [int(window == 3.0)] * len(everywhere)
+    machine.teardown()
+
+
+def test_D3_reads_that_are_staler_since_a_deploy_are_waited_for(everywhere: list[Store], time: Time) -> None:
+    """The request lands last in its window; a read 1 s later would miss it, since today's can be 6 s old."""
+    machine = operations.machine(everywhere, time)()
+    machine.begin(Setup())
+    machine.one_pass(Turn(contract=0, send=Send.LATE, landing=4))
+    machine.time_passes(11)
+    machine.one_pass(Turn(contract=1, observe_now=True, looks=(Look.STALE, Look.HONEST)))
+    assert [stage.results[-1].reason for stage in machine.stages] == ["SETTLING"] * len(everywhere)
     machine.teardown()
 
 

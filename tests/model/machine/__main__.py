@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.model.machine", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="memory and SQLite alone, without a server")
     parser.add_argument("--only", choices=sorted(MACHINES), help="one of the machines")
-    parser.add_argument("--examples", type=int, default=480, help="of operations; of gates a quarter")
+    parser.add_argument("--examples", type=int, default=360, help="of operations; of gates a quarter")
     parser.add_argument("--shrink", action="store_true", help="look for the smallest example that fails")
     given = parser.parse_args()
     chosen = settings(

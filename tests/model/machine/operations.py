@@ -177,10 +177,10 @@ class Operations(RuleBasedStateMachine):
         self.time.pass_by(by)
 
     @precondition(lambda self: self.stages[0].outside.sent)
-    @rule(by=st.sampled_from([-1, 0, 0, 1]), turn=plain_turns)
-    def a_pass_when_all_is_over(self, by: int, turn: Turn) -> None:
+    @rule(by=st.sampled_from([-1, 0, 0, 1]), turn=plain_turns, look=st.sampled_from([Look.HONEST, Look.STALE]))
+    def a_pass_when_all_is_over(self, by: int, turn: Turn, look: Look) -> None:
         """At the very moment, or just before or after it."""
-        turn = self._fitting(replace(turn, looks=(Look.HONEST, turn.looks[1]), observe_now=True))
+        turn = self._fitting(replace(turn, looks=(look, turn.looks[1]), observe_now=True))
         self._until_over(turn.contract, by)
         self.one_pass(turn)
 

@@ -63,23 +63,29 @@ class Sent:
     def over(self, today: Declared, *, recorded: bool = False) -> float | None:
         """When it cannot have an effect, or show it late, by what was declared; None: nobody can say.
 
-        A window of zero counts only while the next request is deduplicated, too. With a recorded end, a hook that
-        overran its timeout is counted from there (L9).
+        A window of zero counts only while the next request is deduplicated, too. Today's reads can be staler. With
+        a recorded end, a hook that overran its timeout is counted from there (L9).
         """
         if self.refused:
             return self.ended
         if self.how is Send.ANSWERED and self.declared.answers_after_effect:
-            return self.ended + self.declared.lag
+            return self.ended + max(self.declared.lag, today.lag)
         if self.declared.deduplicates and today.deduplicates:
             return self.at
-        after = (today if self.declared.deduplicates else self.declared).settles_after
+        window = (today if self.declared.deduplicates else self.declared).window
         timeout = self.declared.timeout
         overran = recorded and timeout is not None and self.ended - self.reserved > timeout
-        return None if after is None else (self.ended if overran else self.reserved) + after
+        if window is None:
+            return None
+        return (self.ended if overran else self.reserved) + window + max(self.declared.lag, today.lag)
 
     def at_once(self, today: Declared) -> bool:
         """It is over at that very moment, and not only after it."""
-        sure = self.how is Send.ANSWERED and self.declared.answers_after_effect and not self.declared.lag
+        sure = (
+            self.how is Send.ANSWERED
+            and self.declared.answers_after_effect
+            and not max(self.declared.lag, today.lag)
+        )
         return self.refused or sure or (self.declared.deduplicates and today.deduplicates)
 
 
