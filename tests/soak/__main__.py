@@ -30,7 +30,10 @@ def main(seconds: str, effects: str, seed: str = "") -> int:
     """Exit status 1 if anything was written twice, lost, or wrongly reported; or if the soak proves nothing."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # stops what was started
     settings = Settings(float(seconds), int(effects), seed or secrets.token_hex(4))
-    report = soak(settings, lambda text: print(f"  {text}", file=sys.stderr, flush=True))
+    try:
+        report = soak(settings, lambda text: print(f"  {text}", file=sys.stderr, flush=True))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     target = Path("build/soak.json")
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps(report.as_json(), indent=2) + "\n")

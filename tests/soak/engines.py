@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
+from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowStatus
 from sqlalchemy.exc import SQLAlchemyError
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -199,7 +199,8 @@ def temporal() -> Iterator[Temporal]:
 
 @contextmanager
 def dbos(dsn: str) -> Iterator[Dbos]:
-    """DBOS in an empty database."""
+    """DBOS in an empty database, migrated once and not by all executors at once."""
+    DBOS.migrate(dsn)
     client = DBOSClient(system_database_url=dsn)
     try:
         yield Dbos(dsn, client)

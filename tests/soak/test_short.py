@@ -2,29 +2,17 @@
 
 import pytest
 
-from tests.soak.report import Report
 from tests.soak.soak import Settings, soak
 
-
-@pytest.fixture(scope="module")
-def report() -> Report:
-    """One soak for all tests of this module."""
-    return soak(Settings(seconds=20, effects=60, seed="short"), say=print)
+EFFECTS = 60
 
 
 @pytest.mark.timeout(240)
-def test_every_effect_happens_once_whatever_dies(report: Report) -> None:
+def test_every_effect_happens_once_whatever_dies_and_the_naive_twins_do_not() -> None:
+    report = soak(Settings(seconds=20, effects=EFFECTS, seed="short"), say=print)
     effects = report.effects
     assert (effects.duplicates, effects.lost, effects.wrong_completes, effects.unfinished) == (0, 0, 0, 0), report
-    assert effects.found == effects.expected == 60
-
-
-@pytest.mark.timeout(240)
-def test_the_naive_twins_write_twice_under_the_same_faults(report: Report) -> None:
+    assert effects.found == effects.expected == EFFECTS
     assert all(groups["naive"].duplicates for groups in report.by_engine.values()), report
-
-
-@pytest.mark.timeout(240)
-def test_every_kind_of_fault_was_injected(report: Report) -> None:
-    assert report.problems() == []
+    assert report.problems() == []  # every kind of fault was injected, too
     assert report.kills >= 2
