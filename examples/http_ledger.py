@@ -394,7 +394,11 @@ class Handler(BaseHTTPRequestHandler):
         return parts.path.strip("/").split("/"), parse_qs(parts.query).get("reference", [None])[0]
 
     def _body(self) -> Any:
-        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        length = int(self.headers["Content-Length"])
+        data = self.rfile.read(length)
+        if len(data) < length:
+            raise ConnectionResetError("the client is gone")
+        return json.loads(data)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the counts tell all."""
