@@ -74,7 +74,9 @@ test: install pgbouncer check  ## everything CI runs: check, then all tests on r
 
 # e.g. make model SEED=1234567 draws the same examples again
 EXAMPLES ?= 2000
-SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+ifndef SEED
+SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
 
 model: install  ## drive all ledgers by drawn steps and compare them, for long: make model EXAMPLES=2000 SEED=…
 	@$(SAY) "model-based tests, EXAMPLES=$(EXAMPLES) SEED=$(SEED)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,11 @@ from temporalio import activity
 __all__ = ["activity_name", "replace_heartbeat"]
 
 Heartbeat = Callable[..., None]
+
+# A thread of the SDK that has just brought a reply may still be letting go of the interpreter; if the interpreter
+# ends meanwhile, the process dies with SIGABRT although all its work is done (temporalio/sdk-python issue 300).
+_LETTING_GO_SECONDS = 0.05
+atexit.register(time.sleep, _LETTING_GO_SECONDS)
 
 
 def activity_name(fn: Callable[..., Any]) -> str | None:
