@@ -108,12 +108,13 @@ async def test_temporal_is_shared_and_clients_are_not(temporal_client: Client, t
 # -- DBOS ----------------------------------------------------------------------------------------------------
 
 
-@DBOS.workflow()
-def tripling(number: int) -> int:
-    return 3 * number
-
-
 def check_dbos(config: DBOSConfig) -> None:
+    DBOS.destroy(destroy_registry=True)  # tests that ran before in this process have put others in its place
+
+    @DBOS.workflow()
+    def tripling(number: int) -> int:
+        return 3 * number
+
     with running_dbos(config):
         assert tripling(14) == 42
 
