@@ -49,7 +49,8 @@ class RefundAtStripe(EffectContract[RefundOrder, list[StripeRefund], StripeRefun
     """
 
     type = "stripe/refund"
-    in_flight_window = timedelta(seconds=90)  # Stripe answers within 80 seconds
+    execute_timeout = timedelta(seconds=85)  # Stripe answers within 80 seconds
+    in_flight_window = timedelta(seconds=120)  # so an attempt may begin within 35 seconds of its reservation (L9)
     max_attempts = 3
 
     def __init__(self, client: stripe.StripeClient) -> None:
