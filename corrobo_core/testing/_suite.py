@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from corrobo_core.commands import Claim, Load, Loaded, Open, Opened, Record, Refused, Written
+from corrobo_core.commands import Claim, Holder, Load, Loaded, Open, Opened, Record, Refused, Written
 from corrobo_core.records import Operation, OperationKey
 from corrobo_core.testing._drivers import DRIVERS, Driver, ManagedLedger
 
@@ -27,6 +28,15 @@ class Asking:
         """Read."""
         key = operation.key if isinstance(operation, Operation) else operation
         return self.driver.ask(self.ledger, Load(key))
+
+    def load_when_gone(self, operation: Operation) -> Loaded:
+        """Read until the holder is gone, for a second: a server may take a moment to notice a closed session."""
+        deadline = time.monotonic() + 1.0
+        loaded = self.load(operation)
+        while loaded.holder is not Holder.GONE and time.monotonic() < deadline:
+            time.sleep(0.01)
+            loaded = self.load(operation)
+        return loaded
 
     def stored(self, operation: Operation) -> Operation:
         """Read what must be there."""

@@ -82,7 +82,7 @@ class SharedLedgerConformance(LedgerConformance):
         """C4."""
         opened = other.open(reserving(unsent()))
         driver.leave(other.ledger)
-        loaded = asking.load(opened.operation)
+        loaded = asking.load_when_gone(opened.operation)
         assert loaded.holder is Holder.GONE
         assert loaded.operation == opened.operation
         assert asking.open(evolve(opened.operation, nonce=new_nonce())).holder is Holder.GONE
@@ -131,7 +131,7 @@ class SharedLedgerConformance(LedgerConformance):
         opened = other.open(reserving(unsent()))
         driver.leave(other.ledger)
         driver.enter(other.ledger)
-        assert other.load(opened.operation).holder is Holder.GONE
+        assert other.load_when_gone(opened.operation).holder is Holder.GONE
         later = other.open(reserving(unsent()))
         assert later.operation.owner not in (None, opened.operation.owner)
         assert asking.load(later.operation).holder is Holder.RUNNING
