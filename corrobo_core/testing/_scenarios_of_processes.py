@@ -5,6 +5,8 @@ Source: semantics L5, L7, L9, C1, C5, R5.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from corrobo_core.commands import Claim, Open
 from corrobo_core.records import Disposition
 from corrobo_core.testing._process import Process, Side
@@ -23,14 +25,9 @@ _RESERVE = (Open.__name__, Claim.__name__)
 @OF_PROCESSES.add
 def crash_at_every_command(stage: Stage) -> None:
     """The process dies before or after any command of the ledger and any hook, and another one goes on."""
-    for fault in (None, FaultKind.RESPONSE_LOST):
-        for at in range(1, len(_steps(stage)) + 1):
-            for side in _SIDES:
-                stage.start_over(may_send=True)
-                if fault is not None:
-                    stage.plan(fault)
-                stage.run(process=stage.fresh(at, side))
-                stage.finish()
+    for at, side in _around_every_step(stage):
+        stage.run(process=stage.fresh(at, side))
+        stage.finish()
 
 
 @OF_PROCESSES.add
@@ -93,14 +90,9 @@ def _another_takes_over(stage: Stage, paused: Process) -> None:
 @OF_PROCESSES.add
 def two_callers(stage: Stage) -> None:
     """A second caller comes at any moment of the first one's pass."""
-    for fault in (None, FaultKind.RESPONSE_LOST):
-        for at in range(1, len(_steps(stage)) + 1):
-            for side in _SIDES:
-                stage.start_over(may_send=True)
-                if fault is not None:
-                    stage.plan(fault)
-                stage.run(process=stage.fresh(at, side, lambda: _second_call(stage)))
-                stage.must_complete(stage.finish())
+    for at, side in _around_every_step(stage):
+        stage.run(process=stage.fresh(at, side, lambda: _second_call(stage)))
+        stage.must_complete(stage.finish())
 
 
 def _second_call(stage: Stage) -> None:
@@ -125,6 +117,18 @@ def review_expires(stage: Stage) -> None:
         raise stage.broken("another attempt was made after its approval had ended")
     stage.approves = True
     stage.finish()
+
+
+def _around_every_step(stage: Stage) -> Iterator[tuple[int, Side]]:
+    """Each step's number and each side of it, with nothing done yet; first as it is, then with a lost answer."""
+    count = len(_steps(stage))
+    for fault in (None, FaultKind.RESPONSE_LOST):
+        for at in range(1, count + 1):
+            for side in _SIDES:
+                stage.start_over(may_send=True)
+                if fault is not None:
+                    stage.plan(fault)
+                yield at, side
 
 
 def _steps(stage: Stage) -> list[str]:

@@ -5,7 +5,7 @@ Its hooks do what the running pass was told (see `stage`); nothing here decides 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -75,9 +75,11 @@ def _seconds(value: float | None) -> timedelta | None:
     return None if value is None else timedelta(seconds=value)
 
 
-def _made(declared: Declared, authorizes: bool, revalidates: bool, max_age: int | None) -> Effect[[str, int], int]:
+def _made(
+    operation_type: str, declared: Declared, authorizes: bool, revalidates: bool, max_age: int | None
+) -> Effect[[str, int], int]:
     @effect(
-        TYPE,
+        operation_type,
         identity=lambda reference, **_: reference,
         in_flight_window=_seconds(declared.window),
         execute_timeout=_seconds(declared.timeout),
@@ -122,26 +124,8 @@ def contract(index: int, authorizes: bool, revalidates: bool, max_age: int | Non
     """The effect of one deploy, made once."""
     key = index, authorizes, revalidates, max_age
     if key not in _cache:
-        _cache[key] = _made(DECLARED[index], authorizes, revalidates, max_age)
+        _cache[key] = _made(TYPE, DECLARED[index], authorizes, revalidates, max_age)
     return _cache[key]
 
 
-def _another_type() -> Effect[[str, int], int]:
-    @effect("model/debit", identity=lambda reference, **_: reference, in_flight_window=timedelta(seconds=10))
-    def debit(attempt: Attempt, reference: str, amount: int) -> int:
-        return _running[-1].execute(attempt, amount)
-
-    @debit.observe
-    def see(attempt: Attempt, reference: str, amount: int) -> Observation[Any]:
-        found: Observation[Any] = _running[-1].observe(attempt, amount)
-        return found
-
-    @see.reconcile
-    def judge(attempt: Attempt, data: Any) -> Verdict[int]:
-        return _running[-1].reconcile(attempt, data)
-
-    return debit
-
-
-ANOTHER_TYPE = _another_type()
-Options = Mapping[str, Any]
+ANOTHER_TYPE = _made("model/debit", Declared(), False, False, None)
