@@ -100,15 +100,18 @@ def _unsettled(facts: Facts) -> list[AttemptRecord]:
 
 
 def _as_read_today(attempt: AttemptRecord, policy: Policy) -> AttemptRecord:
-    """With what a later deploy lengthens (D3)."""
+    """With what a later deploy lengthens (D3): a window, a lag, or, by declaring none any more, a window for good.
+
+    So a window of zero counts only while the contract still says that the provider deduplicates: without, today's
+    window is longer (D2). And today's reads can be staler than those that the attempt was sent under: they could
+    miss what landed last.
+    """
     lag = max(attempt.lag, policy.observation_lag)
-    # A window of zero relied on deduplication of the next attempt too: without, today's window counts (D2).
-    if policy.key_retention is None and attempt.window is not None and attempt.window == attempt.lag:
-        return evolve(attempt, window=policy.settles_after, lag=lag)
-    if lag == attempt.lag:
+    window: timedelta | None = None
+    if attempt.window is not None and policy.window is not None:
+        window = max(attempt.window - attempt.lag, policy.window) + lag
+    if window == attempt.window and lag == attempt.lag:
         return attempt
-    # Today's reads are staler than those that the attempt was sent under: they could miss what landed last.
-    window = None if attempt.window is None else attempt.window - attempt.lag + lag
     return evolve(attempt, window=window, lag=lag)
 
 

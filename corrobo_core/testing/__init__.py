@@ -5,6 +5,7 @@ The suites themselves need pytest; `verify_contract`, the targets and the virtua
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -64,5 +65,7 @@ def __getattr__(name: str) -> Any:
     if _LAZY[name] in _ASSERTING:
         import pytest
 
-        pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _ASSERTING))
+        # pytest warns of a module that somebody imported directly: its asserts stay as they are.
+        modules = {f"{__name__}.{module}" for module in _ASSERTING}
+        pytest.register_assert_rewrite(*(modules - sys.modules.keys()))
     return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -266,6 +266,19 @@ def test_D3_a_shorter_window_declared_later_shortens_nothing() -> None:
 
 
 @pytest.mark.parametrize("lag", [0, 3])
+def test_D3_a_longer_window_declared_later_counts_for_earlier_attempts(lag: float) -> None:
+    """Whoever lengthens a window has learned that effects land later than was declared before."""
+    recorded = attempt(window=10 + lag, lag=lag)
+    declared = policy(60, observation_lag=seconds(lag))
+    assert decided(recorded, began=50, declared=declared) == Decision(RETRY, Reason.SETTLING, at(60 + lag + TICK))
+    assert decided(recorded, began=64, declared=declared).reason is Reason.SAFE_RETRY
+
+
+def test_D3_a_window_that_is_declared_no_more_frees_no_earlier_attempt() -> None:
+    assert decided(attempt(), began=9999, declared=policy(None)).reason is Reason.IN_FLIGHT_NOT_RULED_OUT
+
+
+@pytest.mark.parametrize("lag", [0, 3])
 def test_D2_a_window_of_zero_counts_only_while_the_contract_still_deduplicates(lag: float) -> None:
     """A deploy that gives up the idempotency key sends an attempt that the provider cannot tell from the first."""
     recorded = attempt(window=lag, lag=lag)

@@ -63,8 +63,9 @@ class Sent:
     def over(self, today: Declared, *, recorded: bool = False) -> float | None:
         """When it cannot have an effect, or show it late, by what was declared; None: nobody can say.
 
-        A window of zero counts only while the next request is deduplicated, too. Today's reads can be staler. With
-        a recorded end, a hook that overran its timeout is counted from there (L9).
+        A window of zero counts only while the next request is deduplicated, too. Today's window can be longer, or
+        known no more, and today's reads staler. With a recorded end, a hook that overran its timeout is counted
+        from there (L9).
         """
         if self.refused:
             return self.ended
@@ -72,11 +73,11 @@ class Sent:
             return self.ended + max(self.declared.lag, today.lag)
         if self.declared.deduplicates and today.deduplicates:
             return self.at
-        window = (today if self.declared.deduplicates else self.declared).window
         timeout = self.declared.timeout
         overran = recorded and timeout is not None and self.ended - self.reserved > timeout
-        if window is None:
+        if self.declared.window is None or today.window is None:
             return None
+        window = max(self.declared.window, today.window)
         return (self.ended if overran else self.reserved) + window + max(self.declared.lag, today.lag)
 
     def at_once(self, today: Declared) -> bool:
