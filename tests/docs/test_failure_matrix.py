@@ -1,83 +1,87 @@
-"""Every row of the failure matrix cites tests, and every test that it cites exists."""
+"""The failure matrix proves its rows by tests that exist, and every rule by some row. Broken copies are noticed."""
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.docs.citations import cited, faults, proofs, rows
 from tests.docs.session import ROOT
+from tests.docs.test_reference import rules
 
 PAGE = (ROOT / "docs" / "failure-matrix.md").read_text()
-COVERED = PAGE.partition("## Not covered")[0]
 HEAD = "| id | failure | true outside | on record | sent again? | twice? | what you do |"
+ONE_ROW = """
+| id | failure | true outside | on record | sent again? | twice? | what you do |
+|---|---|---|---|---|---|---|
+| 1.1 | it breaks | nothing | nothing | no | no | nothing |
+
+Proof:
+
+- **1.1** ({rules}) `tests/docs/test_failure_matrix.py::test_a_copy_that_says_all_is_right`
+
+## Not covered
+"""
 
 
-def rows() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in COVERED.splitlines():
-        if re.match(r"\| [A-Z]\d+ \|", line):
-            row, *cells = [cell.strip() for cell in line.strip("|").split("|")]
-            assert row not in found, row
-            found[row] = cells
-    return found
+def problems(page: str) -> Iterator[str]:
+    covered = page.partition("## Not covered")[0]
+    yield from faults(covered, HEAD.count("|") - 2)
+    yield from (
+        f"{line} is another head" for line in re.findall(r"^\| id .*$", covered, re.MULTILINE) if line != HEAD
+    )
+    named = {rule for _, proof in proofs(covered) for rule in proof.rules}
+    yield from (f"rule {rule} is cited by no row" for rule in rules() if rule not in named)
+    yield from (f"rule {rule} does not exist" for rule in sorted(named - set(rules())))
 
 
-def proofs() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for row, text in re.findall(r"^- \*\*(\w+)\*\* ((?:.+\n)(?:  .+\n)*)", COVERED, re.MULTILINE):
-        assert row not in found, row
-        found[row] = re.findall(r"`(tests/[^`]+)`", text)
-    return found
+def test_every_row_cites_tests_that_exist_and_every_rule_is_cited() -> None:
+    assert list(problems(PAGE)) == []
+    assert cited(PAGE.partition("\n## ")[0]), "the introduction cites tests too"
 
 
-@cache
-def cases_of(file: str) -> set[str]:
-    tree = ast.parse((ROOT / file).read_text())
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            names.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            methods = (m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef))
-            names |= {f"{node.name}::{method.name}" for method in methods}
-    return names
+def test_rows_are_numbered_without_a_gap() -> None:
+    sections: dict[int, list[int]] = {}
+    for row, _cells in rows(PAGE):
+        section, _, number = row.partition(".")
+        sections.setdefault(int(section), []).append(int(number))
+    assert list(sections) == list(range(1, len(sections) + 1))
+    for section, numbers in sections.items():
+        assert numbers == list(range(1, len(numbers) + 1)), section
 
 
-def assert_exists(test: str) -> None:
-    file, _, name = test.partition("::")
-    assert (ROOT / file).exists(), test
-    assert name.startswith("test_"), test
-    assert name in cases_of(file), test
+COPY = ONE_ROW.format(rules=", ".join(rules()))
+TEST = "tests/docs/test_failure_matrix.py::test_a_copy_that_says_all_is_right"
+ROW = "tests/unit/test_decide.py::test_each_row_decides_its_case"
+BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
+    "cites nothing": (lambda copy: copy.replace(f"`{TEST}`", "by looking at it"), "1.1 cites no test"),
+    "no proof": (lambda copy: copy.replace("- **1.1**", "- 1.1"), "1.1 has no proof"),
+    "no such file": (lambda copy: copy.replace("docs/test_failure", "docs/test_no"), "matrix.py::test_a_copy"),
+    "no such test": (lambda copy: copy.replace("::test_a_copy", "::test_no_copy"), "all_is_right does not exist"),
+    "no test but a helper": (lambda copy: copy.replace(TEST, TEST.partition("::")[0] + "::problems"), "not exist"),
+    "no such parameters": (lambda copy: copy.replace(TEST, f"{ROW}[unheard of]"), "[unheard of] does not exist"),
+    "a rule uncited": (lambda copy: copy.replace("(L1, ", "("), "rule L1 is cited by no row"),
+    "the last rule uncited": (lambda copy: copy.replace(f", {rules()[-1]})", ")"), f"rule {rules()[-1]} is cited"),
+    "a rule in the text alone": (lambda copy: copy.replace(", D4a", "").replace("breaks", "(D4a)"), "rule D4a is"),
+    "a rule unheard of": (lambda copy: copy.replace("(L1", "(L99, L1"), "rule L99 does not exist"),
+    "an empty cell": (lambda copy: copy.replace("it breaks", ""), "1.1 has an empty cell"),
+    "a cell too few": (lambda copy: copy.replace("| it breaks ", ""), "1.1 has 5 cells"),
+    "a row twice": (
+        lambda copy: copy.replace("| 1.1 |", "| 1.1 | it | is | there | also | no | no |\n| 1.1 |"),
+        "1.1 stands",
+    ),
+    "a proof of nothing": (lambda copy: copy.replace("| 1.1 |", "| a |"), "1.1 is proven and in no table"),
+}
 
 
-def test_the_introduction_cites_tests_that_exist() -> None:
-    cited = re.findall(r"`(tests/[^`]+)`", PAGE.partition("\n## ")[0])
-    assert cited
-    for test in cited:
-        assert_exists(test)
+def test_a_copy_that_says_all_is_right() -> None:
+    assert list(problems(COPY)) == []
+    assert list(problems(COPY.replace(TEST, f"{ROW}[attempts used up]"))) == []
 
 
-@pytest.mark.parametrize("row", rows())
-def test_a_row_says_everything_and_cites_tests_that_exist(row: str) -> None:
-    cells = rows()[row]
-    assert len(cells) == HEAD.count("|") - 2
-    assert all(cells), "an empty cell"
-    cited = proofs().get(row, [])
-    assert cited, f"row {row} cites no test"
-    for test in cited:
-        assert_exists(test)
-
-
-def test_every_proof_has_a_row_and_every_table_has_the_same_columns() -> None:
-    assert proofs().keys() == rows().keys()
-    assert len(rows()) > 40
-    tables = re.findall(r"^\| id .*$", COVERED, re.MULTILINE)
-    assert set(tables) == {HEAD}
-
-
-def test_a_citation_of_no_test_is_noticed() -> None:
-    assert "test_of_nothing" not in cases_of("tests/docs/test_failure_matrix.py")
-    assert "test_a_citation_of_no_test_is_noticed" in cases_of("tests/docs/test_failure_matrix.py")
+@pytest.mark.parametrize(("breaking", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_copy_is_noticed(breaking: Callable[[str], str], said: str) -> None:
+    found = list(problems(breaking(COPY)))
+    assert any(said in fault for fault in found), found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -57,6 +58,18 @@ def test_r1_a_runner_cannot_decide_through_the_desk(logins: Logins, world: World
     with PostgresLedger(logins.runner) as ledger, pytest.raises(LedgerError, match="permission denied"):
         ReviewDesk(ledger).approved("rf_1", token=token, reviewer="mallory")
     assert decisions(logins) == []
+
+
+def test_r9_the_desk_records_whom_the_application_names_and_postgresql_who_was_logged_in(
+    logins: Logins, world: World
+) -> None:
+    """Nobody asks whether it is ann: the name is the application's word, the login is the server's."""
+    token = awaiting(logins, world)
+    with PostgresLedger(logins.reviewer) as ledger:
+        ReviewDesk(ledger).approved("rf_1", token=token, reviewer="ann, by telephone")
+    ((_, _, kind, document, login),) = decisions(logins)
+    assert (kind, login) == ("approved", logins.roles.reviewer)
+    assert json.loads(str(document))["reviewer"] == "ann, by telephone"
 
 
 def test_r1_a_reviewer_cannot_attempt(logins: Logins, world: World) -> None:
