@@ -44,9 +44,9 @@ def test_every_row_cites_tests_that_exist_and_every_rule_is_cited() -> None:
 
 def test_rows_are_numbered_without_a_gap() -> None:
     sections: dict[int, list[int]] = {}
-    for row, _cells in rows(PAGE):
-        section, _, number = row.partition(".")
-        sections.setdefault(int(section), []).append(int(number))
+    for row, _ in rows(PAGE):
+        section, number = map(int, row.split("."))
+        sections.setdefault(section, []).append(number)
     assert list(sections) == list(range(1, len(sections) + 1))
     for section, numbers in sections.items():
         assert numbers == list(range(1, len(numbers) + 1)), section
