@@ -95,21 +95,23 @@ def _unsettled(facts: Facts) -> list[AttemptRecord]:
         at = settlement(attempt)
         return at is not None and (at is ALWAYS or facts.began > at)
 
-    attempts = [_as_read_today(attempt, facts.policy) for attempt in facts.attempts]
+    attempts = [_as_read_today(attempt, facts) for attempt in facts.attempts]
     return [attempt for attempt in attempts if not settled(attempt)]
 
 
-def _as_read_today(attempt: AttemptRecord, policy: Policy) -> AttemptRecord:
+def _as_read_today(attempt: AttemptRecord, facts: Facts) -> AttemptRecord:
     """With what a later deploy lengthens (D3): a window, a lag, or, by declaring none any more, a window for good.
 
     So a window of zero counts only while the contract still says that the provider deduplicates: without, today's
     window is longer (D2). And today's reads can be staler than those that the attempt was sent under: they could
     miss what landed last.
     """
-    lag = max(attempt.lag, policy.observation_lag)
+    lag = max(attempt.lag, facts.policy.observation_lag)
     window: timedelta | None = None
-    if attempt.window is not None and policy.window is not None:
-        window = max(attempt.window - attempt.lag, policy.window) + lag
+    if attempt.window is not None and facts.policy.window is not None:
+        longest = max(attempt.window - attempt.lag, facts.policy.window)
+        # Zero promises that a next attempt does no harm, not that this one lands no more: a refusal ends it (T2).
+        window = longest + lag if longest or not _refused_for_good(facts) else None
     if window == attempt.window and lag == attempt.lag:
         return attempt
     return evolve(attempt, window=window, lag=lag)

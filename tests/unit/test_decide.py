@@ -310,6 +310,18 @@ def test_T2_a_refusal_of_attempt_2_says_nothing_about_attempt_1() -> None:
     assert decided(attempt(), refused, began=30).reason is Reason.PROVIDER_REFUSED
 
 
+@pytest.mark.parametrize("lag", [0, 3])
+def test_T2_a_window_of_zero_does_not_let_a_refusal_of_attempt_2_speak_for_attempt_1(lag: float) -> None:
+    """The key was revoked while the first request was on its way: 401, and then it lands."""
+    declared = policy(0, key_retention=FOREVER, observation_lag=seconds(lag))
+    sent = attempt(Outcome.AMBIGUOUS, ended=1, window=lag, lag=lag)
+    refused = attempt(Outcome.REJECTED, number=2, started=20, ended=21)
+    assert decided(sent, refused, began=9999, declared=declared).reason is Reason.IN_FLIGHT_NOT_RULED_OUT
+    assert decided(refused, began=9999, declared=declared).reason is Reason.PROVIDER_REFUSED
+    earlier = attempt(Outcome.REJECTED, ended=1, retryable=True, window=lag, lag=lag)
+    assert decided(earlier, refused, began=9999, declared=declared).reason is Reason.PROVIDER_REFUSED
+
+
 def test_a_refusal_counts_only_if_it_is_the_latest_attempts() -> None:
     refused_before = attempt(Outcome.REJECTED, ended=1)
     assert decided(refused_before, attempt(number=2, started=20)).reason is Reason.SAFE_RETRY

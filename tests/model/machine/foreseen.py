@@ -187,7 +187,7 @@ class Foreseen:
         return None
 
     def _over(self, sent: Sent) -> float | None:
-        return sent.over(self._pass.declared, recorded=True)
+        return sent.over(self._pass.declared, recorded=True, closing=self._sent[-1].how is Send.REFUSED)
 
     def _is_over(self, sent: Sent, began: float) -> bool:
         over = self._over(sent)

@@ -140,7 +140,9 @@ class Operations(RuleBasedStateMachine):
         if self.setup.calm:
             turn, what = _calm(turn, self.setup), what and Repeated()
         contract = turn.contract
-        if contract == ONLY_WITH_KEYS and not self.setup.deduplicates:
+        if self.setup.deduplicates and contract % 2:  # most deploys say so, then
+            contract = ONLY_WITH_KEYS
+        elif contract == ONLY_WITH_KEYS and not self.setup.deduplicates:
             contract = 0
         return replace(turn, contract=contract, what=what)
 
@@ -196,6 +198,14 @@ class Operations(RuleBasedStateMachine):
         first = self.stages[0].outside.sent[0].reserved
         self.time.pass_by(max(first + RETENTION + by - self.time.elapsed, 0.0))
         self.one_pass(Turn(contract=ONLY_WITH_KEYS, observe_now=True, looks=(Look.HONEST, look)))
+
+    @precondition(lambda self: self.setup.deduplicates and self.stages[0].closed is None)
+    @rule(turn=plain_turns, send=st.sampled_from([Send.LOST, Send.LATE, Send.ANSWER_FIRST]))
+    def a_refusal_while_another_is_on_its_way(self, turn: Turn, send: Send) -> None:
+        """The second is sent at once, since it would be recognised; its refusal speaks for itself alone (T2)."""
+        again = replace(turn, contract=ONLY_WITH_KEYS, reads_only=False, observe_now=True, check=Check.PROCEED)
+        for how in (send, Send.REFUSED):
+            self.one_pass(replace(again, send=how))
 
     @rule(turn=plain_turns, send=st.sampled_from([Send.LOST, Send.LATE, Send.REPLY_LOST, Send.REFUSED_FOR_NOW]))
     def one_attempt_after_the_other(self, turn: Turn, send: Send) -> None:
@@ -309,6 +319,8 @@ def _finish(stage: Stage) -> str:
     reversed_ = any(each.gone is not None for each in stage.outside.effects)
     if stage.closed is Disposition.COMPLETE and not there and not reversed_:
         stage.wrong("COMPLETE, and nothing is there in the end")
+    if stage.closed_for == "PROVIDER_REFUSED" and there:
+        stage.wrong("said to be refused, and is there in the end")
     return end
 
 

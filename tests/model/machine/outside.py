@@ -60,10 +60,11 @@ class Sent:
         """The caller was told that this one can have no effect."""
         return self.how in (Send.REFUSED, Send.REFUSED_FOR_NOW, Send.NOT_SENT)
 
-    def over(self, today: Declared, *, recorded: bool = False) -> float | None:
+    def over(self, today: Declared, *, recorded: bool = False, closing: bool = False) -> float | None:
         """When it cannot have an effect, or show it late, by what was declared; None: nobody can say.
 
-        A window of zero counts only while the next request is deduplicated, too. Today's window can be longer, or
+        A window of zero counts only while the next request is deduplicated, too, and if there is a next one: it says
+        nothing when a refusal would be closing. Today's window can be longer, or
         known no more, and today's reads staler. With a recorded end, a hook that overran its timeout is counted
         from there (L9).
         """
@@ -72,7 +73,7 @@ class Sent:
         if self.how is Send.ANSWERED and self.declared.answers_after_effect:
             return self.ended + max(self.declared.lag, today.lag)
         if self.declared.deduplicates and today.deduplicates:
-            return self.at
+            return None if closing else self.at
         timeout = self.declared.timeout
         overran = recorded and timeout is not None and self.ended - self.reserved > timeout
         if self.declared.window is None or today.window is None:

@@ -72,6 +72,7 @@ class Stage:
         self.broken: list[str] = []
         self.running: list[Pass] = []
         self.closed: Disposition | None = None
+        self.closed_for = ""
         self.results: list[EffectResult[int]] = []
         self.foreseen = Foreseen(self)
         self.disturbed = False
@@ -168,7 +169,7 @@ class Stage:
         if closed is not None and result.disposition is not closed:
             self.wrong(f"it was {closed}, and is {result.disposition}")
         if result.disposition in (Disposition.COMPLETE, Disposition.REPLAN):
-            self.closed = result.disposition
+            self.closed, self.closed_for = result.disposition, result.reason
         if result.disposition is Disposition.COMPLETE:
             seen = any(each.lands <= now for each in self.outside.effects)
             if not (seen or self.people.attested):
