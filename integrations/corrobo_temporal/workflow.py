@@ -17,6 +17,7 @@ from temporalio.exceptions import ActivityError, RetryState, is_cancelled_except
 
 from corrobo_core import BaseEffect, UsageError
 from corrobo_temporal._sdk import activity_name
+from corrobo_temporal._sizes import MAX_ARGUMENT_BYTES, Sizes
 from corrobo_temporal.failures import disposition_of, error_for
 from corrobo_temporal.gates import CallbackGates
 from corrobo_temporal.people import People
@@ -70,6 +71,8 @@ class WorkflowEffects:
         decisions_timeout: how long to wait for such a worker.
         look_every: how often to make another pass while a question is open; it notices decisions made elsewhere.
         answer_within: deadline of each question; after it `run` raises what waits. None: it waits for ever.
+        max_argument_bytes: of one effect; what a server takes, unless it is set up otherwise or a codec compresses.
+            Effects with more than twice as many in all are not started in one workflow task.
 
     Raises:
         UsageError: gates without a queue for decisions, or the other way round. Not retryable.
@@ -93,6 +96,7 @@ class WorkflowEffects:
         decisions_timeout: timedelta = timedelta(minutes=1),
         look_every: timedelta = timedelta(minutes=5),
         answer_within: timedelta | None = None,
+        max_argument_bytes: int = MAX_ARGUMENT_BYTES,
     ) -> None:
         self._people: People | None = None
         if gates is not None and decisions_task_queue is not None:
@@ -105,6 +109,7 @@ class WorkflowEffects:
         self._task_queue = task_queue
         self._observe_timeout = observe_timeout
         self._cancellation = cancellation_type
+        self._sizes = Sizes(max_argument_bytes)
 
     @overload
     async def run(self, effect: BaseEffect[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -131,6 +136,7 @@ class WorkflowEffects:
             EffectNotYetError: the time is over, and nothing is decided. Running again goes on.
             EffectValueLostError: the effect happened, its value is gone.
             ActivityError: refused (its cause says why), cancelled, or no worker has said anything.
+            ApplicationError: of type IntentError: the arguments are larger than Temporal takes.
         """
         target = _target(effect)
         arguments = target.arguments(args, kwargs)
@@ -190,6 +196,7 @@ class WorkflowEffects:
     # -- activities ------------------------------------------------------------------------------------------
 
     async def _execute(self, target: _Target, arguments: list[Any]) -> Any:
+        await self._sizes.room_for(target.name, arguments)
         return await workflow.execute_activity(
             target.name,
             args=arguments,
@@ -203,6 +210,7 @@ class WorkflowEffects:
         )
 
     async def _execute_look(self, target: _Target, arguments: list[Any]) -> Any:
+        await self._sizes.room_for(target.name, arguments)
         return await workflow.execute_activity(
             target.name + OBSERVE_SUFFIX,
             args=arguments,
