@@ -89,11 +89,12 @@ def _file(test: str) -> str:
 
 def _is_written(test: str) -> bool:
     name = test.partition("::")[2].partition("[")[0]
-    return (ROOT / _file(test)).is_file() and name in _functions(_file(test))
+    return (ROOT / _file(test)).is_file() and name in functions_in(_file(test))
 
 
 @cache
-def _functions(file: str) -> frozenset[str]:
+def functions_in(file: str) -> frozenset[str]:
+    """Names of the tests in a file, of classes and not."""
     names: set[str] = set()
     for node in ast.parse((ROOT / file).read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
