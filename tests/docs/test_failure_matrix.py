@@ -32,6 +32,10 @@ def problems(page: str) -> Iterator[str]:
     yield from (
         f"{line} is another head" for line in re.findall(r"^\| id .*$", covered, re.MULTILINE) if line != HEAD
     )
+    there = {row for row, _ in rows(covered)}
+    for row, cells in rows(covered):
+        other = set(re.findall(r"\b(?:as|in|to|or) (\w\d*\.\d+|[A-Z]\d+)\b", " ".join(cells))) - there
+        yield from (f"{row} names {one}, which is no row" for one in other)
     named = {rule for _, proof in proofs(covered) for rule in proof.rules}
     yield from (f"rule {rule} is cited by no row" for rule in rules() if rule not in named)
     yield from (f"rule {rule} does not exist" for rule in sorted(named - set(rules())))
@@ -68,6 +72,8 @@ BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
     "a rule unheard of": (lambda copy: copy.replace("(L1", "(L99, L1"), "rule L99 does not exist"),
     "an empty cell": (lambda copy: copy.replace("it breaks", ""), "1.1 has an empty cell"),
     "a cell too few": (lambda copy: copy.replace("| it breaks ", ""), "1.1 has 5 cells"),
+    "another row unheard of": (lambda copy: copy.replace("it breaks", "as 9.9"), "1.1 names 9.9, which is no row"),
+    "an old row's name": (lambda copy: copy.replace("it breaks", "as in B1"), "1.1 names B1, which is no row"),
     "a row twice": (
         lambda copy: copy.replace("| 1.1 |", "| 1.1 | it | is | there | also | no | no |\n| 1.1 |"),
         "1.1 stands",
