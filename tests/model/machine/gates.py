@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from corrobo_core.commands import LedgerCommand
-from corrobo_core.errors import LedgerUnavailable
+from corrobo_core.errors import CorroboError
 from corrobo_core.gates import (
     GateClient,
     GateDefinition,
@@ -39,7 +39,6 @@ from corrobo_core.gates.approvals import (
     RunPlan,
     create_approval_gate,
 )
-from corrobo_core.gates.errors import GateConflictError
 from corrobo_core.ledgers.gate_port import AppendGate
 from corrobo_core.ledgers.ports import Ledger
 from tests.gates.support import DEFINITION, NO, YES, Turned, state_of
@@ -108,8 +107,8 @@ class Act:
         """What the client answers, as the oracle would say it."""
         try:
             return _said(_CALLS[self.name](client, *self.arguments))
-        except GateConflictError:
-            return ("GateConflictError",)
+        except CorroboError as error:
+            return (type(error).__name__,)
 
     def on_desk(self, desk: Desk, now: Any) -> Reply:
         """What it must answer."""
@@ -264,8 +263,6 @@ class Clients:
                 pass
         try:
             return act.on(self.clients[who])
-        except LedgerUnavailable:
-            return ("LedgerUnavailable",)
         finally:
             line.repeats = False
             ledger.fail, ledger.after_read = lambda _: None, lambda: None

@@ -63,10 +63,9 @@ class Sent:
     def over(self, today: Declared, *, recorded: bool = False, closing: bool = False) -> float | None:
         """When it cannot have an effect, or show it late, by what was declared; None: nobody can say.
 
-        A window of zero counts only while the next request is deduplicated, too, and if there is a next one: it says
-        nothing when a refusal would be closing. Today's window can be longer, or
-        known no more, and today's reads staler. With a recorded end, a hook that overran its timeout is counted
-        from there (L9).
+        A window of zero counts only while the next request is deduplicated, too, and if there is a next one: it
+        says nothing when a refusal would be closing. Today's window can be longer, or known no more, and today's
+        reads staler. With a recorded end, a hook that overran its timeout is counted from there (L9).
         """
         if self.refused:
             return self.ended

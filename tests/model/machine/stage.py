@@ -95,6 +95,9 @@ class Stage:
         except (Killed, LedgerUnavailable, KeyboardInterrupt, IdentityReused) as error:
             self.disturbed = self.disturbed or not isinstance(error, IdentityReused)
             return type(error).__name__
+        except Exception as error:
+            self.wrong(f"{turn} raises {error!r}")
+            return type(error).__name__
         finally:
             self.running.remove(this)
             if this.process.dead:
