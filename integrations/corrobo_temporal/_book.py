@@ -11,6 +11,7 @@ Source: semantics G3, G7, G10.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -30,7 +31,11 @@ __all__ = ["Book"]
 R = TypeVar("R")
 
 _KEPT_REFUSALS = 100
+_KEPT_EARLY = 100
 _KEPT_ANSWERED = 200
+# A run can begin with 2 MiB: half a MiB of answers, one of early signals, and the rest for what is open.
+_ANSWERED_BYTES = 512 * 1024
+_EARLY_BYTES = 1024 * 1024
 _SHOWN = 10
 _SHOWN_TEXT = 200
 _LONGEST_TIMER = timedelta(days=365)
@@ -115,6 +120,16 @@ class Book:
         self._alarms = {key: task for key, task in self._alarms.items() if task is not asyncio.current_task()}
         self.decide(lambda state, now: protocol.expire(state, now=now))
 
+    def keep(self, message: Message) -> list[Message]:
+        """Keep a signal until its question is asked, and give back the oldest ones, for which there is no room."""
+        self.early.append(message)
+        sizes = [len(json.dumps(_early(each))) for each in self.early]
+        too_many = max(0, len(sizes) - _KEPT_EARLY)
+        while len(sizes) - too_many > 1 and sum(sizes[too_many:]) > _EARLY_BYTES:
+            too_many += 1
+        dropped, self.early = self.early[:too_many], self.early[too_many:]
+        return dropped
+
     # -- the end of a run ------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -128,16 +143,27 @@ class Book:
         """All of it, for the next run."""
         return {
             "version": 1,
-            "events": [carried_event(event) for event in condense(self._worth_carrying())],
-            "early": [{"kind": each.kind, **each.to_wire()} for each in self.early],
+            "events": self._worth_carrying(),
+            "early": [_early(each) for each in self.early],
             "refusals": list(self.refusals),
             "refused": self.refused,
         }
 
-    def _worth_carrying(self) -> GateState:
+    def _worth_carrying(self) -> list[dict[str, Any]]:
+        """Everything that is open, and of what has ended the latest, as far as there is room."""
+        events = {
+            key: [carried_event(event) for event in condense(GateState({key: each}))]
+            for key, each in self.state.requests.items()
+        }
         ended = [key for key, each in self.state.requests.items() if not each.live]
-        old = set(ended[:-_KEPT_ANSWERED])
-        return GateState({key: each for key, each in self.state.requests.items() if key not in old})
+        room = _ANSWERED_BYTES
+        for number, key in enumerate(reversed(ended)):
+            room -= len(json.dumps(events[key]))
+            if number and (room < 0 or number >= _KEPT_ANSWERED):
+                for old in ended[: len(ended) - number]:
+                    del events[old]
+                break
+        return [event for of_request in events.values() for event in of_request]
 
     def take_over(self, carried: Mapping[str, Any]) -> None:
         """Begin with what the run before carried."""
@@ -152,6 +178,10 @@ class Book:
         """The events as queries show them, without claim tokens (G12)."""
         wires = (event_to_wire(event) for event in self.events)
         return [{name: value for name, value in wire.items() if name != "claimToken"} for wire in wires]
+
+
+def _early(message: Message) -> dict[str, JSON]:
+    return {"kind": message.kind, **message.to_wire()}
 
 
 def _shown(view: GateView) -> dict[str, JSON]:

@@ -36,7 +36,6 @@ from corrobo_temporal.gate_wire import (
 
 __all__ = ["Inbox"]
 
-_KEPT_EARLY = 100
 _NOTHING_MORE: Mapping[str, JSON] = {"routerId": None, "answer": None, "same": None, "late": False}
 
 
@@ -83,10 +82,8 @@ class Inbox:
         if self._asked(message):
             self._apply(message)
             return
-        early = self._book.early
-        early.append(message)
-        if len(early) > _KEPT_EARLY:
-            self._apply(early.pop(0))
+        for dropped in self._book.keep(message):
+            self._apply(dropped)
         self._book.changed()
 
     def apply_early(self) -> None:

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from temporalio import activity
 from temporalio.api.common.v1 import Payload
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.converter import DefaultFailureConverterWithEncodedAttributes, PayloadCodec
 from temporalio.exceptions import ActivityError, ApplicationError, TerminatedError
-from temporalio.worker import Replayer, Worker
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 
 from corrobo_core import (
     Attempt,
@@ -32,12 +33,14 @@ from corrobo_core import (
     effect,
 )
 from corrobo_core.commands import Load
+from corrobo_core.gates import create_gate
 from corrobo_core.records import OperationKey
-from corrobo_temporal import CorroboPlugin, effect_activity, observe_activity
+from corrobo_temporal import CorroboPlugin, _book, effect_activity, observe_activity
+from corrobo_temporal.gate_wire import SIGNAL
 from examples.http_ledger import Credit, HttpLedger
 from tests.engines.temporal.conftest import Engine
 from tests.engines.temporal.effects import with_hooks
-from tests.reports.workflows import Letters, SendLetters
+from tests.reports.workflows import AskAndGoOn, Letters, Questions, SendLetters, long_question
 
 WINDOW = timedelta(seconds=20)
 
@@ -101,12 +104,22 @@ async def test_e03_arguments_that_the_server_refuses_are_refused_by_name(
     assert http_ledger.count(f"{reference} 0") == 0
 
 
+async def why_its_task_fails(handle: WorkflowHandle[Any, Any]) -> str:
+    """Wait until a task of the workflow has failed; it stays that way, as every further one does."""
+    for _ in range(600):
+        for event in (await handle.fetch_history()).events:
+            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+                cause = WorkflowTaskFailedCause.Name(event.workflow_task_failed_event_attributes.cause)
+                return cause.removeprefix("WORKFLOW_TASK_FAILED_CAUSE_")
+        await asyncio.sleep(0.05)
+    raise AssertionError("no task has failed")
+
+
 async def test_e03_a_naive_workflow_stands_still_and_its_worker_alone_knows_why(
     engine: Engine, reference: str, http_ledger: HttpLedger
 ) -> None:
     async with sending(engine, credited(http_ledger), too_large(reference, naive=True)) as handle:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(handle.result(), 1.5)
+        assert await why_its_task_fails(handle) == "PAYLOADS_TOO_LARGE"
         await handle.terminate()
 
 
@@ -128,6 +141,49 @@ async def test_e03_a_naive_workflow_is_ended_by_the_server(
         with pytest.raises(WorkflowFailureError) as failed:
             await handle.result()
     assert isinstance(failed.value.cause, TerminatedError)
+
+
+@asynccontextmanager
+async def asking(
+    engine: Engine, questions: Questions, foreign: int = 0, **options: Any
+) -> AsyncIterator[WorkflowHandle[AskAndGoOn, list[int]]]:
+    """Questions whose answers come early, and signals for questions that are never asked."""
+    queue = f"{engine.workflows}-questions"
+    async with Worker(engine.client, task_queue=queue, workflows=[AskAndGoOn], **options):
+        handle = await engine.client.start_workflow(AskAndGoOn.run, questions, id=queue, task_queue=queue)
+        for number in range(foreign):
+            await handle.signal(SIGNAL, answer(f"reports/other#1#{number}", "x" * 60_000))
+        for number in range(questions.count):
+            asked = create_gate(long_question(number, questions.size))
+            await handle.signal(SIGNAL, answer(asked.request_id, True))
+        yield handle
+
+
+def answer(request_id: str, response: object) -> dict[str, object]:
+    return {"kind": "answer", "requestId": request_id, "routerId": "ada", "response": response}
+
+
+async def test_e03_of_many_answers_the_next_run_knows_those_for_which_there_is_room(engine: Engine) -> None:
+    async with asking(engine, Questions(24, 100_000)) as handle:
+        assert await handle.result() == [19, 20, 21, 22, 23]
+
+
+async def test_e03_many_signals_for_other_questions_do_not_stop_the_workflow(engine: Engine) -> None:
+    async with asking(engine, Questions(2, 10), foreign=40) as handle:
+        assert await handle.result() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "questions", "foreign"),
+    [("_ANSWERED_BYTES", Questions(24, 100_000), 0), ("_EARLY_BYTES", Questions(2, 10), 40)],
+)
+async def test_e03_without_a_limit_the_workflow_never_comes_to_its_next_run(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, limit: str, questions: Questions, foreign: int
+) -> None:
+    monkeypatch.setattr(_book, limit, 1 << 30)
+    async with asking(engine, questions, foreign, workflow_runner=UnsandboxedWorkflowRunner()) as handle:
+        assert await why_its_task_fails(handle) == "PAYLOADS_TOO_LARGE"
+        await handle.terminate()
 
 
 # -- E05: secrets --------------------------------------------------------------------------------------------
