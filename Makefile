@@ -11,10 +11,10 @@ WORKERS ?= 2
 # e.g. make test PYTEST_ARGS='tests/unit -k decide'
 PYTEST_ARGS ?=
 
-.PHONY: help install demo check pgbouncer test model soak bench docs clean
+.PHONY: help install demo check pgbouncer test test-newest test-wheel fuzz model soak bench docs clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
 install: $(VENV)/.installed  ## make .venv with the library, its engines and the development tools
 
@@ -68,9 +68,32 @@ pgbouncer:
 	  exit 1; \
 	fi
 
-test: install pgbouncer check  ## everything CI runs: check, then all tests on real servers
+test: install pgbouncer check  ## check, then all tests on real servers, the built wheel's included
 	@$(SAY) "pytest with $(WORKERS) workers"
 	@$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# Everything quick, on every ledger, and killed workers: plain, Temporal, DBOS. (DBOS on SQLite needs SQLite 3.42 on
+# Python 3.12 and newer, which not every machine has.)
+NEWEST_VENV  := .venv-newest
+NEWEST_TESTS := tests/unit tests/conformance tests/contracts tests/gates tests/model/test_machine.py \
+  --ignore=tests/unit/test_property_world.py --ignore=tests/gates/test_race.py \
+  'tests/crash/test_killed_processes.py::test_workers_killed_around_every_ledger_command' \
+  'tests/engines/temporal/test_kills.py::test_killed_around_its_write[credit-after_commit-1]' \
+  'tests/engines/temporal/test_kills.py::test_killed_around_its_write[naive-after_commit-2]' \
+  'tests/engines/dbos/test_kills.py::test_a03_killed_after_the_write_an_effect_is_not_sent_again_and_a_plain_step_is[postgres]'
+
+test-newest: install  ## the quick suites, and kills, on the newest Python of this machine
+	@newest=$$($(PY) -m tests.support.newest); \
+	if [ -z "$$newest" ]; then $(SAY) "no Python newer than that of $(VENV) is on this machine"; exit 0; fi; \
+	$(SAY) "making $(NEWEST_VENV) with $$newest"; \
+	$$newest -m venv --clear --without-pip $(NEWEST_VENV) && \
+	$(PY) -m pip --python $(NEWEST_VENV)/bin/python install -qq --no-compile --editable '.[all]' --group quick && \
+	$(SAY) "pytest with $$($(NEWEST_VENV)/bin/python --version)" && \
+	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider $(NEWEST_TESTS)
+
+test-wheel: install  ## the built wheel in an empty environment, outside of this folder
+	@$(SAY) "pytest tests/wheel"
+	@$(PY) -m pytest tests/wheel
 
 # e.g. make model SEED=1234567 draws the same examples again
 EXAMPLES ?= 2000
@@ -100,5 +123,5 @@ docs: install  ## build the documentation into build/site
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir build/site
 
 clean:  ## remove .venv, build output and caches
-	@rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	@rm -rf $(VENV) $(NEWEST_VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
 import pytest
 
 from corrobo_core.testing import scenario_names
-from tests.docs.session import ROOT
 
 pytest_plugins = ["pytester"]
 
@@ -148,22 +145,3 @@ def test_the_library_does_not_import_pytest() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"payments/refund: {APPLY} passed, 0 failed, 4 not applicable\nnormal ")
-
-
-def test_it_works_from_the_built_wheel(pytester: pytest.Pytester, tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(tmp_path / "site")
-    pytester.makeconftest(
-        "import corrobo_core, pytest_corrobo; print(corrobo_core.__file__, pytest_corrobo.__file__)"
-    )
-    pytester.makepyfile(SUITE.format(contract="RefundContract"))
-    with pytest.MonkeyPatch.context() as patch:  # before the source tree that this environment has
-        patch.setenv("PYTHONPATH", str(tmp_path / "site"))
-        result = pytester.runpytest_subprocess("-s", *PLAIN)
-    result.assert_outcomes(passed=APPLY + 1, skipped=4)
-    for package in ("corrobo_core", "pytest_corrobo"):
-        assert str(tmp_path / "site" / package / "__init__.py") in result.stdout.str()
-    result.stdout.fnmatch_lines([f"contract scenarios: {APPLY} passed, 0 failed, 4 not applicable"])
