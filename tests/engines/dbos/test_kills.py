@@ -19,6 +19,7 @@ def test_a03_killed_after_the_write_an_effect_is_not_sent_again_and_a_plain_step
         for reference in under_way:
             world.http.wait_for_count(1, reference, timeout=30)
         world.wait_for_step("guarded_async", 1)
+        reads = world.http.counts("async-1").read_requests
         first.kill()
         second = spare.launch()
         assert second.wait_for("done guarded ") == "done guarded sync"
@@ -27,7 +28,7 @@ def test_a03_killed_after_the_write_an_effect_is_not_sent_again_and_a_plain_step
 
     counts = {reference: world.http.count(reference) for reference in [*under_way, "async-1"]}
     assert counts == {"sync": 1, "async-1": 1, "async-2": 1, "naive": 2, "naive-async": 2}
-    assert world.http.counts("async-1").read_requests == 1  # replayed from its checkpoint
+    assert world.http.counts("async-1").read_requests == reads  # replayed from its checkpoint
 
 
 def test_killed_before_the_write_it_is_sent_once(world: World) -> None:
