@@ -75,7 +75,7 @@ class WorkflowEffects:
             Effects with more than twice as many in all are not started in one workflow task.
 
     Raises:
-        UsageError: gates without a queue for decisions, or the other way round. Not retryable.
+        UsageError: outside a workflow; gates without a queue for decisions, or the other way round. Not retryable.
 
     Source: semantics L2, L3, O5, A6.
     """
@@ -103,6 +103,8 @@ class WorkflowEffects:
             self._people = People(gates, decisions_task_queue, decisions_timeout, look_every, answer_within)
         elif gates is not None or decisions_task_queue is not None:
             raise UsageError("WorkflowEffects", "pass gates and decisions_task_queue, or neither")
+        if not workflow.in_workflow():
+            raise UsageError("WorkflowEffects", "is for one workflow: make one in @workflow.init")
         self._schedule_to_close = schedule_to_close_timeout
         self._start_to_close = start_to_close_timeout
         self._heartbeat = heartbeat_timeout

@@ -17,8 +17,8 @@ PAGE = (DOCS / "explanation" / "how-this-is-tested.md").read_text()
 def test_every_folder_and_every_target_that_it_names_exists() -> None:
     for path in re.findall(r"`(tests/[^`]+)`", PAGE):
         assert list(ROOT.glob(path)), path
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"`make (\w+)", PAGE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)", PAGE))
     assert named
     assert named <= targets
     for path in re.findall(r"PYTEST_ARGS=(\S+?)`", PAGE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -29,13 +30,21 @@ from corrobo_core import (
     Outcome,
     Rejected,
     SqliteLedger,
+    UsageError,
     Verdict,
     effect,
 )
 from corrobo_core.commands import Load
 from corrobo_core.gates import create_gate
 from corrobo_core.records import OperationKey
-from corrobo_temporal import CorroboPlugin, _book, effect_activity, observe_activity
+from corrobo_temporal import (
+    CallbackGates,
+    CorroboPlugin,
+    WorkflowEffects,
+    _book,
+    effect_activity,
+    observe_activity,
+)
 from corrobo_temporal.gate_wire import SIGNAL
 from examples.http_ledger import Credit, HttpLedger
 from tests.engines.temporal.conftest import Engine
@@ -310,3 +319,12 @@ async def test_e06_what_a_hook_traces_is_one_for_each_attempt_and_none_at_replay
     assert operation is not None
     told = [(attempt.number, attempt.outcome) for attempt in operation.attempts]
     assert told == [(1, Outcome.REJECTED), (2, Outcome.REJECTED), (3, Outcome.RESPONDED)]
+
+
+# -- E10: in the wrong place ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", [CallbackGates, lambda: WorkflowEffects(schedule_to_close_timeout=timedelta(1))])
+def test_e10_outside_a_workflow_it_says_where_it_belongs(made: Callable[[], object]) -> None:
+    with pytest.raises(UsageError, match=re.escape("in @workflow.init")):
+        made()
