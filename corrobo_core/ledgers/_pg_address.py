@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from corrobo_core.errors import DsnError
@@ -34,7 +35,7 @@ class Address:
         argument: the name under which the application passed it.
 
     Raises:
-        DsnError: libpq cannot read it. Not retryable.
+        DsnError: libpq cannot read it, or would take part of a password for the host. Not retryable.
     """
 
     def __init__(self, dsn: str, schema: str, argument: str) -> None:
@@ -42,10 +43,12 @@ class Address:
             given = conninfo_to_dict(dsn)
         except (psycopg.Error, TypeError):  # their texts quote the DSN
             raise DsnError("PostgresLedger", f"{argument}: not a PostgreSQL URL or keyword string") from None
+        if _is_ambiguous(dsn):
+            raise DsnError("PostgresLedger", f"{argument}: in a name or password, write '@' as %40 and '/' as %2F")
         missing = {name: value for name, value in _DEFAULTS.items() if name not in given}
         self._dsn = make_conninfo(dsn, client_encoding="UTF8", **missing)
         where = " ".join(f"{name}={given[name]}" for name in ("host", "port", "dbname") if given.get(name))
-        secrets = tuple(str(given[name]) for name in ("password", "sslpassword") if given.get(name))
+        secrets = tuple(str(given[name]) for name in _secret_names() if given.get(name))
         self.place = Place(f"PostgreSQL ledger ({where or 'default address'}, schema {schema})", schema, secrets)
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -65,3 +68,15 @@ class Address:
             return await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
             raise Lost(self.place.clean(error)) from None
+
+
+def _is_ambiguous(dsn: str) -> bool:
+    """Whether a URL has an ``@`` too many: the rest of a password would be shown as a host, port or database."""
+    _, url, rest = dsn.partition("://")
+    authority, _, path = rest.partition("?")[0].partition("/")
+    return bool(url) and (authority.count("@") > 1 or "@" in path)
+
+
+def _secret_names() -> list[str]:
+    """The options that libpq says are to be hidden, such as the password."""
+    return [option.keyword.decode() for option in pq.Conninfo.get_defaults() if option.dispchar == b"*"]
