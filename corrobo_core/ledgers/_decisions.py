@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from corrobo_core.errors import LedgerCorruptError
+from corrobo_core.ledgers.document import DAMAGED, read_time
 from corrobo_core.records import Decision, DecisionKind
 
 __all__ = ["from_document", "read_decisions", "to_document"]
@@ -33,14 +33,14 @@ def to_document(decision: Decision) -> str:
 
 
 def from_document(fields: Mapping[str, Any]) -> Decision:
-    """The decision that a document holds. Raises KeyError, ValueError or TypeError on a damaged one."""
+    """The decision that a document holds. Raises one of `DAMAGED` on a damaged one."""
     expires = fields.get("expires_at")
     return Decision(
         token=fields["token"],
         kind=DecisionKind(fields["kind"]),
         reviewer=fields["reviewer"],
-        decided_at=datetime.fromisoformat(fields["decided_at"]),
-        expires_at=datetime.fromisoformat(expires) if expires else None,
+        decided_at=read_time(fields["decided_at"]),
+        expires_at=read_time(expires) if expires else None,
         intent_fingerprint=fields.get("intent_fingerprint"),
         note=fields.get("note", ""),
         effect=fields.get("effect"),
@@ -57,7 +57,7 @@ def read_decisions(ledger: str, operation_id: str, text: str | None) -> tuple[De
     try:
         documents: Sequence[Mapping[str, Any]] = json.loads(text) if text else ()
         return tuple(from_document(document) for document in documents)
-    except (KeyError, ValueError, TypeError) as error:
+    except DAMAGED as error:
         raise LedgerCorruptError(
             ledger,
             f"operation {operation_id!r}: a decision about it does not read back ({type(error).__name__});"

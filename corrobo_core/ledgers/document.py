@@ -26,9 +26,11 @@ from corrobo_core.records import (
     Outcome,
 )
 
-__all__ = ["FORMAT", "from_row", "to_document"]
+__all__ = ["DAMAGED", "FORMAT", "from_row", "read_time", "to_document"]
 
 FORMAT = 1
+# What reading a document raises that no release has written.
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _MICROSECOND = timedelta(microseconds=1)
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
@@ -176,7 +178,7 @@ def from_row(
             review=_read_episode(fields.get("review")),
         )
         return _with_started(operation, started)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise LedgerCorruptError(
             ledger,
             f"operation {operation_id!r} of type {operation_type!r}: its record does not read back"
@@ -226,7 +228,7 @@ def _read_history(h: Mapping[str, Any] | None) -> History:
 
 def _read_observation(o: Mapping[str, Any]) -> ObservationRecord:
     return ObservationRecord(
-        began=datetime.fromisoformat(o["began"]),
+        began=read_time(o["began"]),
         attempt=o["attempt"],
         source=o["source"],
         proves_absence=o["proves_absence"],
@@ -239,13 +241,21 @@ def _read_observation(o: Mapping[str, Any]) -> ObservationRecord:
 def _read_episode(e: Mapping[str, Any] | None) -> Episode | None:
     if e is None:
         return None
-    opened = datetime.fromisoformat(e["opened_at"])
+    opened = read_time(e["opened_at"])
     kind = Disposition(e["kind"])
     return Episode(e["token"], e["generation"], kind, opened, e["reason"], e["asked_by"])
 
 
 def _read_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+    return None if text is None else read_time(text)
+
+
+def read_time(text: str) -> datetime:
+    """A stored time, which has a time zone (D5). Raises ValueError or TypeError on any other text."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError("a time without a time zone")
+    return time
 
 
 def _read_duration(microseconds: int | None) -> timedelta | None:
