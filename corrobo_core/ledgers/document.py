@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from corrobo_core.errors import LedgerCorruptError
@@ -187,14 +188,20 @@ def from_row(
 
 
 def _with_started(operation: Operation, started: datetime | None) -> Operation:
-    if not operation.attempts:
+    """``started`` is of the latest attempt. Without its attempt the row would read as "never sent"."""
+    attempts = operation.attempts
+    if not attempts:
+        if started is not None:
+            raise ValueError("a start without its attempt")
         return operation
-    latest = operation.attempts[-1]
-    if latest.started is not None:
-        return operation
-    if started is None:
-        raise ValueError("an attempt without a start")
-    return evolve(operation, attempts=(*operation.attempts[:-1], evolve(latest, started=started)))
+    if any(later.number <= earlier.number for earlier, later in pairwise(attempts)):
+        raise ValueError("attempts out of order")
+    latest = attempts[-1]
+    if latest.started is None and started is not None:
+        return evolve(operation, attempts=(*attempts[:-1], evolve(latest, started=started)))
+    if latest.started is None or latest.started != started:
+        raise ValueError("the latest attempt is not the one that was started last")
+    return operation
 
 
 def _read_attempt(a: Mapping[str, Any]) -> AttemptRecord:
