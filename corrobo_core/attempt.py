@@ -16,7 +16,7 @@ from corrobo_core.errors import UsageError
 from corrobo_core.frozen import frozen
 from corrobo_core.records import AttemptRecord, Failure, History, Outcome
 
-__all__ = ["Attempt", "current_attempt", "entered"]
+__all__ = ["Attempt", "current_attempt", "running_attempt"]
 
 
 @frozen
@@ -60,7 +60,8 @@ class Attempt:
         return timedelta(seconds=max(self.stops_at - stopwatch(), 0.0))
 
 
-_current: ContextVar[Attempt] = ContextVar("corrobo_attempt")
+running_attempt: ContextVar[Attempt] = ContextVar("corrobo_attempt")
+"""Set by the drivers while a hook runs."""
 
 
 def current_attempt() -> Attempt:
@@ -70,21 +71,6 @@ def current_attempt() -> Attempt:
         UsageError: no hook is running here. Not retryable.
     """
     try:
-        return _current.get()
+        return running_attempt.get()
     except LookupError:
         raise UsageError("current_attempt()", "no hook of an effect is running here") from None
-
-
-class entered:  # noqa: N801  # used like a function: ``with entered(attempt):``
-    """While inside, `current_attempt` returns this one."""
-
-    __slots__ = ("_attempt", "_token")
-
-    def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self._attempt)
-
-    def __exit__(self, *_: object) -> None:
-        _current.reset(self._token)

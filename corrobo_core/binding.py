@@ -15,7 +15,7 @@ from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from corrobo_core.canonical import MAX_INTENT_BYTES, canonical_json, check_intent, fingerprint, is_plain
+from corrobo_core.canonical import MAX_INTENT_BYTES, canonical_json, check_intent, fingerprint, is_plain, plain_json
 from corrobo_core.errors import ContractError, IdentityError, IntentError
 from corrobo_core.frozen import frozen
 from corrobo_core.records import JSON
@@ -92,6 +92,13 @@ class Parameters:
         fields = {name: hints.get(name, Any) for name in self.names}
         return adapter_for(self.effect, "parameters", TypedDict("Intent", fields))  # type: ignore[operator]
 
+    @cached_property
+    def _kinds(self) -> dict[str, Any] | None:
+        """The parameters' types, if they are all of those that pydantic leaves alone."""
+        hints = {} if self._model is not None else type_hints(self.effect, self._fn)
+        kinds = {name: hints.get(name) for name in self.names}
+        return kinds if kinds and all(kind in (str, int, bool) for kind in kinds.values()) else None
+
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
         """The intent of one call.
 
@@ -100,6 +107,8 @@ class Parameters:
                 has been written or sent. Not retryable.
         """
         given = self._given(args, kwargs)
+        if (text := self._plainly(given)) is not None:
+            return Bound(given, text, self._fingerprint(given, text))
         value = given["intent"] if self._model is not None else given
         check_intent(value)  # before validation, which would turn bytes into text, or loop
         try:
@@ -113,6 +122,14 @@ class Parameters:
         if not (again == valid if is_plain(valid) else self._dump_json(again) == form and _is_same(valid, again)):
             raise IntentError("intent", "does not come back from storage as it was; look for excluded fields")
         return Bound(values, text, self._fingerprint(form, text))
+
+    def _plainly(self, given: Mapping[str, Any]) -> str | None:
+        """The text of an intent that is stored as it is, and comes back as it was, or None: try it out."""
+        kinds = self._kinds
+        if kinds is None or not all(type(given[name]) is kind for name, kind in kinds.items()):
+            return None
+        text = plain_json(given)
+        return text if text is not None and len(text) <= self.limit else None
 
     def load(self, intent: str) -> dict[str, Any]:
         """The hooks' arguments from a recorded intent.

@@ -40,6 +40,7 @@ MAX_VALUE_BYTES = 1 << 20
 MAX_TEXT = 2_000
 _MAX_INT = (1 << 53) - 1
 _TAG = "$corrobo"
+_SCALARS = frozenset({str, int, float, bool})
 _PLAIN = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 _STRICT = json.JSONEncoder(allow_nan=False)
 
@@ -160,10 +161,9 @@ def canonical_json(value: JSON, *, path: str = "intent", limit: int = MAX_INTENT
 
     Source: semantics I2, I4.
     """
-    if is_plain(value):  # here the standard library writes the same bytes, five times faster
-        text = _PLAIN.encode(value)
-        if len(text) <= limit:
-            return text
+    text = plain_json(value)
+    if text is not None and len(text) <= limit:
+        return text
     try:
         data = rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
@@ -171,6 +171,15 @@ def canonical_json(value: JSON, *, path: str = "intent", limit: int = MAX_INTENT
     if len(data) > limit:
         raise IntentError(path, f"{len(data)} bytes; at most {limit}. Store it elsewhere and pass a reference")
     return data.decode("utf-8")
+
+
+def plain_json(value: object) -> str | None:
+    """The RFC 8785 text of a value that `is_plain`: the standard library writes the same bytes, five times faster.
+
+    Returns:
+        None for any other value.
+    """
+    return _PLAIN.encode(value) if is_plain(value) else None
 
 
 def fingerprint(canonical: str) -> str:
@@ -243,6 +252,8 @@ def _plain(text: str) -> bool:
 
 def decode_value(stored: JSON) -> Any:
     """The value that `encode_value` was given, or `Unstorable` in its place. Raises KeyError on a bad tag."""
+    if stored is None or type(stored) in _SCALARS:
+        return stored
     match stored:
         case Mapping() if _TAG in stored:
             return _decode_tagged(stored)

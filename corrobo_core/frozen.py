@@ -54,13 +54,13 @@ def evolve(record: T, **changes: Any) -> T:
     Raises:
         TypeError: it has no such field.
     """
-    before = record.__dict__
-    after = {**before, **changes}
+    new = _new(record.__class__)
+    before, after = record.__dict__, new.__dict__
+    after |= before
+    after |= changes
     if len(after) != len(before):
         raise TypeError(f"{type(record).__name__} has no field {sorted(changes.keys() - before.keys())}")
-    new: T = _new(type(record))
-    _set(new, "__dict__", after)
     return new
 
 
-_new, _set = object.__new__, object.__setattr__
+_new = object.__new__

@@ -28,7 +28,7 @@ from corrobo_core.commands import (
 from corrobo_core.definition import Definition
 from corrobo_core.errors import IntentError, NotSent, Rejected
 from corrobo_core.frozen import evolve, frozen
-from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, OperationKey, Outcome, Verdict
+from corrobo_core.records import Check, Evidence, Failure, Observation, Operation, Outcome, Verdict
 from corrobo_core.values import LOST
 
 __all__ = ["HookCall", "Hooks", "is_interruption"]
@@ -89,8 +89,8 @@ class Hooks:
     ) -> None:
         self._definition, self._bound = definition, bound
         self._context, self._redact = context, redact
-        self._key = idempotency_key
-        self._blank_attempt: Attempt | None = None
+        self._ask_for_key = idempotency_key
+        self._idempotency_key: str | None = None
         self._observed: tuple[Operation, Attempt] | None = None
         self.seen_error: BaseException | None = None
 
@@ -101,48 +101,39 @@ class Hooks:
         if isinstance(command, Execute):
             if command.not_after is not None and began > command.not_after:
                 return Executed(Outcome.NOT_SENT, began)  # paused since the reservation (L9)
-            return self._execute(command)
+            answers = self._executed, self._execute_failed
+            return self._call("execute", operation, (), *answers, command.timeout, command.not_after)
         if isinstance(command, Observe):
-            return self._call("observe", operation, (), None, lambda saw: _saw(saw, began), self._raised)
+            return self._call("observe", operation, (), lambda saw: _saw(saw, began), self._raised)
         if isinstance(command, Reconcile):
             data = (command.observation.data,)
-            return self._call("reconcile", operation, data, None, self._judged, self._raised)
+            return self._call("reconcile", operation, data, self._judged, self._raised)
         name = "authorize" if isinstance(command, Authorize) else "revalidate"
-        return self._call(name, operation, (), None, _checked, self._raised)
-
-    def _execute(self, command: Execute) -> HookCall:
-        answers = self._executed, self._execute_failed
-        called = self._call("execute", command.operation, (), command.timeout, *answers)
-        not_after = command.not_after
-        if not_after is None or called.is_async:
-            return called
-
-        def call() -> Any:  # maybe in a thread that was long in coming
-            if stopwatch() > not_after:
-                raise _TooLate
-            return called.call()
-
-        return evolve(called, call=call)
+        return self._call(name, operation, (), _checked, self._raised)
 
     def _call(
         self,
         name: str,
         operation: Operation,
         data: tuple[Any, ...],
-        timeout: timedelta | None,
         answer: Callable[[Any], Any],
         failed: Callable[[BaseException], Any],
+        timeout: timedelta | None = None,
+        not_after: float | None = None,
     ) -> HookCall:
         hook = self._definition.hooks[name]
         attempt = self._attempt(operation, timeout, with_context=name in ("authorize", "revalidate"))
 
         def call() -> Any:
-            if not hook.takes_intent:
-                return hook.fn(attempt, *data)
-            try:
-                args, kwargs = self._intent(operation)
-            except IntentError as error:  # recorded by a release with other types
-                raise NotSent(error) if name == "execute" else error from None
+            args: tuple[Any, ...] = ()
+            kwargs: dict[str, Any] = {}
+            if hook.takes_intent:
+                try:
+                    args, kwargs = self._intent(operation)
+                except IntentError as error:  # recorded by a release with other types
+                    raise NotSent(error) if name == "execute" else error from None
+            if not_after is not None and stopwatch() > not_after:  # maybe in a thread that was long in coming
+                raise _TooLate
             return hook.fn(attempt, *data, *args, **kwargs)
 
         return HookCall(name, call, hook.is_async, attempt, timeout, answer, failed)
@@ -162,18 +153,19 @@ class Hooks:
             self._observed = operation, attempt
         return attempt
 
-    def _blank(self, key: OperationKey) -> Attempt:
-        if self._blank_attempt is None:
-            self._blank_attempt = Attempt(key.type, key.operation_id, key.namespace, 1, self._key())
-        return self._blank_attempt
-
     def _new_attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:
         latest = operation.latest if operation.attempts else None
         response = latest.response if latest else None
         decoded = None if response is None else self._definition.response_type.decode(response)
-        return evolve(
-            self._blank(operation.key),
-            number=(latest.number if latest else 0) + (with_context or not latest),  # a check is of the next one
+        key = operation.key
+        if self._idempotency_key is None:
+            self._idempotency_key = self._ask_for_key()
+        return Attempt(
+            key.type,
+            key.operation_id,
+            key.namespace,
+            (latest.number if latest else 0) + (with_context or not latest),  # a check is of the next one
+            self._idempotency_key,
             deadline=None if timeout is None else datetime.now(UTC) + timeout,
             stops_at=None if timeout is None else stopwatch() + timeout.total_seconds(),
             outcome=latest.outcome if latest else None,
@@ -188,7 +180,7 @@ class Hooks:
 
     def _executed(self, value: Any) -> Executed:
         ended = stopwatch()
-        if isawaitable(value):  # nobody waits for it, and nobody knows what it has begun
+        if value is not None and isawaitable(value):  # nobody waits for it, and nobody knows what it has begun
             if iscoroutine(value):
                 value.close()
             failure = Failure("TypeError", "execute returned an awaitable; declare it with async def")
@@ -257,7 +249,8 @@ def _saw(observation: Any, began: float) -> Saw | Raised:
     source: object = observation.source
     if not isinstance(source, str) or not source:
         return _nonsense("observe", source, "an Observation whose source is a name")
-    return Saw(evolve(observation, source=safe_text(source)), began)
+    safe = safe_text(source)
+    return Saw(observation if safe == source else evolve(observation, source=safe), began)
 
 
 def _checked(check: Any) -> Check | Raised:

@@ -46,6 +46,7 @@ from corrobo_core.records import (
     Disposition,
     Episode,
     Evidence,
+    History,
     ObservationRecord,
     Operation,
     OperationKey,
@@ -57,6 +58,7 @@ from corrobo_core.transitions import (
     closed_by,
     decided_by_person,
     late_evidence,
+    next_attempt,
     observable_from,
     overtaken,
     reserving,
@@ -137,9 +139,10 @@ def observe(call: Call) -> Program:
 
 @frozen
 class _Look:
-    """One observation with its verdict, and the operation with both in its history."""
+    """One observation with its verdict, the operation that was looked at, and its history with both."""
 
     operation: Operation
+    history: History
     evidence: Evidence
     reason: Reason
     explanation: str
@@ -212,7 +215,7 @@ class _Pass:
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
         if operation.closed:  # new evidence, kept; never a reason to reopen (O6)
-            return (yield from self._record(look.operation, reading))
+            return (yield from self._record(evolve(look.operation, history=look.history), reading))
         settled, _ = self._settle(look, reading, running=running)
         return (yield from self._record(settled, reading, look))
 
@@ -221,10 +224,11 @@ class _Pass:
     def _new_operation(self) -> Operation:
         """Never sent. Without hooks to ask first, its first attempt is reserved by the same statement (L1)."""
         call, nonce = self.call, self._nonce()
-        operation = Operation(call.key, call.intent, call.fingerprint, nonce=nonce)
         if call.policy.authorizes or call.policy.revalidates:
-            return operation
-        return reserving(operation, nonce, call.policy)
+            return Operation(call.key, call.intent, call.fingerprint, nonce=nonce)
+        attempts = (next_attempt((), nonce, call.policy),)
+        reason = Reason.IN_PROGRESS.value
+        return Operation(call.key, call.intent, call.fingerprint, nonce=nonce, attempts=attempts, reason=reason)
 
     def _refuse_reuse(self, operation: Operation) -> None:
         key, call = operation.key, self.call
@@ -367,11 +371,9 @@ class _Pass:
         policy, limits = self.call.policy, []
         if policy.start_allowance is not None:
             limits.append(reading.sent + policy.start_allowance.total_seconds())
-        expires = key_expires(operation.attempts, policy)
-        earlier = evolve(operation, attempts=operation.attempts[:-1])
+        expires, earlier = key_expires(operation.attempts, policy), operation.attempts[:-1]
         # A person who allowed this attempt has answered for the earlier ones, with whatever key (R8).
-        granted = grant_in_force(earlier, self.decisions) is not None
-        if expires is not None and earlier.attempts and not granted:
+        if expires is not None and earlier and grant_in_force(earlier, self.decisions) is None:
             left = expires - reading.now - policy.key_use
             limits.append(reading.sent + left.total_seconds())
         return min(limits, default=None)
@@ -411,7 +413,7 @@ class _Pass:
     def _settle(self, look: _Look, reading: Reading, *, running: bool) -> tuple[Operation, Safe]:
         """Decide what is safe next, and the operation that says so. Writes nothing."""
         operation = look.operation
-        grant = grant_in_force(operation, self.decisions)
+        grant = grant_in_force(operation.attempts, self.decisions)
         decision = decide(
             Facts(
                 evidence=look.evidence,
@@ -424,8 +426,7 @@ class _Pass:
                 granted=grant is not None,
             )
         )
-        if grant is not None:
-            operation = with_attestation(operation, grant, Evidence.NOT_APPLIED)
+        history = look.history if grant is None else with_attestation(look.history, grant, Evidence.NOT_APPLIED)
         open_question = decision.disposition is None or decision.disposition is Disposition.INVESTIGATE
         unanswered = decision.disposition is Disposition.INVESTIGATE  # while it converges, nobody need be called
         asked = operation.episode is not None and operation.episode.kind is Disposition.REVIEW
@@ -437,6 +438,7 @@ class _Pass:
             retry_at=look.began if decision.attempt_now else decision.retry_at,
             evidence=look.evidence,
             effect=look.stored if look.evidence is Evidence.APPLIED else operation.effect,
+            history=history,
             looks=operation.looks + 1 if open_question else 0,
             looking_since=(operation.looking_since or look.began) if unanswered else None,
             episode=operation.episode if unanswered or (decision.attempt_now and asked) else None,
@@ -508,9 +510,8 @@ def _looked(
         code=judged.code if judged else reason.value,
         explanation=explanation,
     )
-    seen = evolve(operation, history=operation.history.plus(record))
     effect, stored = (judged.effect, judged.stored) if judged else (None, None)
-    return _Look(seen, evidence, reason, explanation, began, effect, stored)
+    return _Look(operation, operation.history.plus(record), evidence, reason, explanation, began, effect, stored)
 
 
 def _in_progress(operation: Operation, reading: Reading) -> Conclusion:

@@ -11,7 +11,7 @@ from datetime import datetime
 from corrobo_core.commands import Decide
 from corrobo_core.frozen import frozen
 from corrobo_core.policy import Policy
-from corrobo_core.records import Decision, DecisionKind, Disposition, Operation, Outcome, RefusalCode
+from corrobo_core.records import AttemptRecord, Decision, DecisionKind, Disposition, Operation, Outcome, RefusalCode
 
 __all__ = [
     "Approval",
@@ -67,13 +67,13 @@ def approval_in_force(
     return None if until is not None and now >= until else Approval(decision, until)
 
 
-def grant_in_force(operation: Operation, decisions: Sequence[Decision]) -> Decision | None:
+def grant_in_force(attempts: Sequence[AttemptRecord], decisions: Sequence[Decision]) -> Decision | None:
     """A person's ``not_applied`` about every attempt that may have been sent: it allows one more (R8)."""
     grants = [d for d in decisions if d.kind is DecisionKind.NOT_APPLIED]
     if not grants:
         return None
-    sent = [a.number for a in operation.attempts if a.outcome is not Outcome.NOT_SENT]
-    if not operation.attempts or grants[-1].attempt < max(sent, default=0):
+    sent = [a.number for a in attempts if a.outcome is not Outcome.NOT_SENT]
+    if not attempts or grants[-1].attempt < max(sent, default=0):
         return None
     return grants[-1]
 

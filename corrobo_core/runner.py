@@ -6,13 +6,14 @@ Source: semantics L2, L7, L9, C6.
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar
 
-from corrobo_core.attempt import entered
+from corrobo_core.attempt import running_attempt
 from corrobo_core.commands import (
     Claim,
     Command,
@@ -56,7 +57,7 @@ class _Pass:
         operation_id, bound = definition.bind(args, kwargs)
         self.ledger, self.definition = ledger, definition
         self.key = OperationKey(ledger.namespace, operation_id, definition.type)
-        self.nonce = secrets.token_hex(8)
+        self.nonce = os.urandom(8).hex()
         self.call = Call(self.nonce, self.key, bound.intent, bound.fingerprint, definition.policy, observe_now)
         redact: Callable[[str], str] | None = getattr(ledger, "redact", None)
         self.hooks = Hooks(definition, bound, lambda: ledger.idempotency_key(self.key), context, redact)
@@ -211,7 +212,7 @@ class EffectRunner(_Runner):
         if this.definition.is_async:
             raise ContractError(this.definition.type, "effect", "is async; run it with AsyncEffectRunner")
         with this:
-            end = _drive(program(this.call), lambda command: self._perform(this, command))
+            end = _drive(program(this.call), partial(self._perform, this))
         if end.interrupted and this.hooks.seen_error is not None:
             raise this.hooks.seen_error
         return this.result(end)
@@ -312,8 +313,11 @@ async def _drive_async(program: Program, perform: Callable[[Command[Any]], Corou
 
 def _call(call: HookCall) -> Any:
     try:
-        with entered(call.attempt):
+        token = running_attempt.set(call.attempt)
+        try:
             value = call.call()
+        finally:
+            running_attempt.reset(token)
         return call.answer(value)
     except BaseException as error:
         return call.failed(error)
@@ -321,7 +325,8 @@ def _call(call: HookCall) -> Any:
 
 async def _call_async(call: HookCall, shield: _Shield) -> Any:
     try:
-        with entered(call.attempt):
+        token = running_attempt.set(call.attempt)
+        try:
             if call.is_async:
                 timeout = None if call.timeout is None else call.timeout.total_seconds()
                 async with asyncio.timeout(timeout):
@@ -330,6 +335,8 @@ async def _call_async(call: HookCall, shield: _Shield) -> Any:
                 value = call.call()
             else:
                 value = await _in_thread(call.call, shield)
+        finally:
+            running_attempt.reset(token)
         return call.answer(value)
     except GeneratorExit:  # the loop is gone: nothing can be awaited any more, and the attempt is given up
         raise

@@ -19,6 +19,7 @@ from corrobo_core.records import (
     Disposition,
     Episode,
     Evidence,
+    History,
     ObservationRecord,
     Operation,
     Outcome,
@@ -31,6 +32,7 @@ __all__ = [
     "closed_by",
     "decided_by_person",
     "late_evidence",
+    "next_attempt",
     "observable_from",
     "overtaken",
     "reserving",
@@ -44,10 +46,11 @@ _KEPT_NOT_SENT = 8  # attempts that never left prove nothing later; the record m
 _WINDOW_UNDECLARED = timedelta(minutes=10)  # C5
 
 
-def reserving(operation: Operation, nonce: str, policy: Policy, approval: Approval | None = None) -> Operation:
-    """The operation with one more attempt, not yet started."""
-    before = operation.attempts
-    attempt = AttemptRecord(
+def next_attempt(
+    before: tuple[AttemptRecord, ...], nonce: str, policy: Policy, approval: Approval | None = None
+) -> AttemptRecord:
+    """One more attempt, not yet started."""
+    return AttemptRecord(
         number=before[-1].number + 1 if before else 1,
         nonce=nonce,
         window=policy.settles_after,
@@ -56,9 +59,13 @@ def reserving(operation: Operation, nonce: str, policy: Policy, approval: Approv
         finished_by_response=policy.responds_after_effect,
         approval=_approval_record(approval) if approval else None,
     )
+
+
+def reserving(operation: Operation, nonce: str, policy: Policy, approval: Approval | None = None) -> Operation:
+    """The operation with one more attempt."""
     return evolve(
         operation,
-        attempts=(*_pruned(before), attempt),
+        attempts=(*_pruned(operation.attempts), next_attempt(operation.attempts, nonce, policy, approval)),
         nonce=nonce,
         disposition=None,
         reason=Reason.IN_PROGRESS.value,
@@ -136,21 +143,21 @@ def decided_by_person(operation: Operation, decision: Decision, reading: Reading
     why = f"{decision.kind.value} by {decision.reviewer}"
     if decision.kind is DecisionKind.REJECTED:
         return closed_by(operation, Reason.REJECTED, why)
-    attested = with_attestation(superseded(operation), decision, Evidence.APPLIED)
     return evolve(
-        attested,
+        superseded(operation),
         disposition=Disposition.COMPLETE,
         reason=Reason.EFFECT_CONFIRMED.value,
         explanation=why,
         retry_at=None,
         evidence=Evidence.APPLIED,
         effect=decision.effect,
+        history=with_attestation(operation.history, decision, Evidence.APPLIED),
         episode=None,
         looking_since=None,
     )
 
 
-def with_attestation(operation: Operation, decision: Decision, evidence: Evidence) -> Operation:
+def with_attestation(history: History, decision: Decision, evidence: Evidence) -> History:
     """With what a person attested as evidence, once (R3)."""
     record = ObservationRecord(
         began=decision.decided_at,
@@ -161,9 +168,7 @@ def with_attestation(operation: Operation, decision: Decision, evidence: Evidenc
         code="ATTESTED",
         explanation=decision.note,
     )
-    if record in operation.history.last:
-        return operation
-    return evolve(operation, history=operation.history.plus(record))
+    return history if record in history.last else history.plus(record)
 
 
 def observable_from(attempt: AttemptRecord) -> datetime:

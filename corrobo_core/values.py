@@ -26,6 +26,8 @@ class ValueType:
 
     def encode(self, value: object) -> JSON:
         """The stored form, marked where it had to be changed."""
+        if value is None:
+            return None
         try:
             # Not pydantic's JSON mode: it makes NaN null and bytes text.
             form = self._adapter.dump_python(value, by_alias=True, round_trip=True, warnings=False)
@@ -35,14 +37,17 @@ class ValueType:
 
     def decode(self, stored: JSON) -> Any:
         """The value, or `LOST`."""
-        try:
-            value = decode_value(stored)
-            if isinstance(value, Unstorable):
-                return LOST
-            return self._adapter.validate_python(value)
-        except Exception:  # whatever the type's own validation raises
-            return LOST
+        value = self._read(stored)
+        return LOST if isinstance(value, Unstorable) else value
 
     def fits(self, stored: JSON) -> bool:
         """Whether a stored value is of the type; one that could not be stored says nothing against it."""
-        return isinstance(decode_value(stored), Unstorable) or self.decode(stored) is not LOST
+        return self._read(stored) is not LOST
+
+    def _read(self, stored: JSON) -> Any:
+        """The value, or what stands for one that was never stored, or `LOST`."""
+        try:
+            value = decode_value(stored)
+            return value if isinstance(value, Unstorable) else self._adapter.validate_python(value)
+        except Exception:  # whatever the type's own validation raises
+            return LOST

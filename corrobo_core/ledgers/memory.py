@@ -29,6 +29,7 @@ from corrobo_core.commands import (
     Written,
 )
 from corrobo_core.frozen import evolve
+from corrobo_core.ledgers._shared import with_reservation
 from corrobo_core.ledgers.gate_port import Appended, AppendGate, GateLog, GateRows, ReadGates
 from corrobo_core.records import Decision, Operation, OperationKey
 from corrobo_core.rulings import Refusal, judge
@@ -128,7 +129,7 @@ class MemoryLedger:
             case Open(operation):
                 stored = self._find(operation.key)
                 if stored is None:
-                    stored = self._store(self._started(evolve(operation, version=1), now))
+                    stored = self._store(self._written(operation, 1, now, reserves=operation.reserved))
                 mine = stored.nonce == operation.nonce
                 about = self._about(stored)
                 return Opened(stored, mine, self._holder(stored), self._reading(sent, now), about)
@@ -142,9 +143,8 @@ class MemoryLedger:
                 lapsed = until is not None and now >= until
                 if stored is None or stored.version != operation.version or lapsed:
                     return Refused(self._reading(sent, now))
-                new = evolve(operation, version=operation.version + 1)
-                if isinstance(command, Claim):
-                    new = self._started(new, now)
+                reserves = isinstance(command, Claim) and operation.reserved
+                new = self._written(operation, operation.version + 1, now, reserves=reserves)
                 return Written(self._store(new), self._reading(sent, now))
             case Decide():
                 return self._decide(command, self._reading(sent, now))
@@ -174,11 +174,10 @@ class MemoryLedger:
         operation = self._store(evolve(operation, version=operation.version + 1))
         return Decided(ruling, operation, False, reading)
 
-    def _started(self, operation: Operation, now: datetime) -> Operation:
-        if not operation.reserved:
-            return operation
-        begun = evolve(operation.latest, started=now)
-        return evolve(operation, attempts=(*operation.attempts[:-1], begun), owner=self._owner)
+    def _written(self, operation: Operation, version: int, now: datetime, *, reserves: bool) -> Operation:
+        if reserves:
+            return with_reservation(operation, version, self._owner, now)
+        return evolve(operation, version=version)
 
     def _find(self, key: OperationKey) -> Operation | None:
         return self._rows.get((key.namespace, key.operation_id))

@@ -161,15 +161,15 @@ class StartsByTheCallersClock(_Mutant):
         "test_claim_reserves_one_more_attempt",
     )
 
-    def _started(self, operation: Operation, now: datetime) -> Operation:
-        return super()._started(operation, now - timedelta(seconds=90))
+    def _written(self, operation: Operation, version: int, now: datetime, *, reserves: bool) -> Operation:
+        return super()._written(operation, version, now - timedelta(seconds=90), reserves=reserves)
 
 
 class ReservesForNobody(_Mutant):
     breaks = ("test_open_inserts_a_reserved_attempt_started_by_the_ledgers_clock",)
 
-    def _started(self, operation: Operation, now: datetime) -> Operation:
-        return evolve(super()._started(operation, now), owner=None)
+    def _written(self, operation: Operation, version: int, now: datetime, *, reserves: bool) -> Operation:
+        return evolve(super()._written(operation, version, now, reserves=reserves), owner=None)
 
 
 class RecordFreesTheOwner(_Mutant):
