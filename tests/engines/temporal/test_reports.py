@@ -1,4 +1,4 @@
-"""What people have reported about writes on Temporal, each as its right outcome (rows of the failure matrix)."""
+"""What people have reported about writes on Temporal, each as its right outcome."""
 
 import asyncio
 from datetime import timedelta
