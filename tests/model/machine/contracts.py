@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from corrobo_core import Attempt, Backoff, Check, Effect, Observation, RetryPolicy, Verdict, effect
 
 TYPE = "model/credit"
+CONTEXT = {"caller": "whoever-it-was"}  # of every call; no part of any record (I6)
 RETENTION = 60.0  # seconds that a provider that deduplicates remembers a key
 
 
@@ -51,8 +52,8 @@ RETRY = Backoff(timedelta(seconds=1), timedelta(seconds=4))
 class Hooks(Protocol):
     """What the running pass does in its hooks."""
 
-    def execute(self, attempt: Attempt, amount: int) -> int: ...
-    def observe(self, attempt: Attempt, amount: int) -> Any: ...
+    def execute(self, attempt: Attempt, amount: int, note: str) -> int: ...
+    def observe(self, attempt: Attempt, amount: int, note: str) -> Any: ...
     def reconcile(self, attempt: Attempt, data: Any) -> Verdict[int]: ...
     def authorize(self, attempt: Attempt) -> Check: ...
     def revalidate(self, attempt: Attempt) -> Check: ...
@@ -77,7 +78,7 @@ def _seconds(value: float | None) -> timedelta | None:
 
 def _made(
     operation_type: str, declared: Declared, authorizes: bool, revalidates: bool, max_age: int | None
-) -> Effect[[str, int], int]:
+) -> Effect[[str, int, str], int]:
     @effect(
         operation_type,
         identity=lambda reference, **_: reference,
@@ -89,13 +90,14 @@ def _made(
         retry=RetryPolicy(declared.max_attempts, declared.retryable, RETRY),
         poll=POLL,
         max_approval_age=_seconds(max_age),
+        volatile=("note",),
     )
-    def credit(attempt: Attempt, reference: str, amount: int) -> int:
-        return _running[-1].execute(attempt, amount)
+    def credit(attempt: Attempt, reference: str, amount: int, note: str) -> int:
+        return _running[-1].execute(attempt, amount, note)
 
     @credit.observe
-    def see(attempt: Attempt, reference: str, amount: int) -> Observation[Any]:
-        found: Observation[Any] = _running[-1].observe(attempt, amount)
+    def see(attempt: Attempt, reference: str, amount: int, note: str) -> Observation[Any]:
+        found: Observation[Any] = _running[-1].observe(attempt, amount, note)
         return found
 
     @see.reconcile
@@ -117,10 +119,10 @@ def _made(
     return credit
 
 
-_cache: dict[Any, Effect[[str, int], int]] = {}
+_cache: dict[Any, Effect[[str, int, str], int]] = {}
 
 
-def contract(index: int, authorizes: bool, revalidates: bool, max_age: int | None) -> Effect[[str, int], int]:
+def contract(index: int, authorizes: bool, revalidates: bool, max_age: int | None) -> Effect[[str, int, str], int]:
     """The effect of one deploy, made once."""
     key = index, authorizes, revalidates, max_age
     if key not in _cache:

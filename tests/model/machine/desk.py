@@ -230,6 +230,20 @@ class Desk:
             return Reply(("GateConflictError",))
         return Reply(("SubmitOk", router, response))
 
+    def route(self, now: datetime, name: str, router: str, token: str, response: Any, actor: Any) -> Reply:
+        """What ``direct_router`` does: a claim, and an answer; the claim is given back if there is none (G9)."""
+        claimed = self.claim(now, name, router, token, None)
+        if claimed.result[0] != "ClaimOk":
+            kind = claimed.result[1]
+            return _refused(kind if kind in ("missing", "expired") else "not-claimed", writes=claimed.writes)
+        if response == "raises":
+            self.release(now, name, token)
+            return Reply(("NoAnswer",), True)
+        reply = self.submit(now, name, token, router, True, response, actor)
+        if reply.result[1] == "invalid":
+            self.release(now, name, token)
+        return Reply(reply.result, True)
+
     # -- looking ---------------------------------------------------------------------------------------------
 
     def pending(self, now: datetime) -> set[str]:

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from corrobo_core.commands import LedgerCommand
-from corrobo_core.errors import CorroboError
 from corrobo_core.gates import (
     GateClient,
-    GateDefinition,
-    GateRequest,
     Gates,
     GateView,
     StoredGateClient,
@@ -32,156 +29,40 @@ from corrobo_core.gates import (
     to_lines,
 )
 from corrobo_core.gates.approvals import (
-    ACTION_DECISION_SCHEMA,
     ApprovalSubject,
-    ArtifactReference,
-    Permission,
-    RunPlan,
-    create_approval_gate,
 )
+from corrobo_core.gates.errors import ApprovalSubjectError, GateHistoryError
+from corrobo_core.gates.events import CallbackRejected, CallbackRequested, CallbackSubmitted
 from corrobo_core.ledgers.gate_port import AppendGate
 from corrobo_core.ledgers.ports import Ledger
 from tests.gates.support import DEFINITION, NO, YES, Turned, state_of
-from tests.model.machine.desk import Desk, Question, Reply
+from tests.model.machine.desk import Desk
+from tests.model.machine.questions import (
+    ADA,
+    ALLOW,
+    APPROVALS,
+    BOB,
+    CHANGED,
+    DENY,
+    EXAMPLE,
+    NAMES,
+    PLAN,
+    REQUESTS,
+    SUBJECT,
+    Act,
+    Again,
+    Between,
+    NotAnswered,
+    Pause,
+    remembered,
+)
 from tests.model.machine.stores import PROCESSES, Store
 from tests.model.machine.times import Time
 
 R = TypeVar("R")
 _streams = itertools.count(1)
 
-# -- what is asked -----------------------------------------------------------------------------------------------
-
-_WRITE = Permission("fs:write")
-PLAN = RunPlan("sha256:" + "a" * 64, "sha256:" + "b" * 64, 1, [_WRITE])
-SUBJECT = ApprovalSubject(
-    input_artifact_hashes={"order.json": "sha256:" + "1" * 64},
-    proof_scope={"checks": ["limits"]},
-    proof_artifact=ArtifactReference.of(b"proof", "application/json"),
-    proposed_output=b"refund 50.00",
-    effective_permissions=[_WRITE],
-    workspace_anchor=None,
-)
-CHANGED = replace(SUBJECT, proposed_output=b"refund 5000.00")
-_PLAIN = {
-    f"{gate}/{revision}": create_gate(replace(DEFINITION, gate_id=gate, input={"revision": revision}))
-    for gate in ("gate-1", "gate-2")
-    for revision in ("a", "b")
-}
-_APPROVALS = {
-    f"refund/{order}": create_approval_gate(
-        GateDefinition("refund", 1, "Refund it?", ACTION_DECISION_SCHEMA, {"order": order}), SUBJECT
-    )
-    for order in ("a", "b")
-}
-REQUESTS: dict[str, GateRequest] = {**_PLAIN, **_APPROVALS}
-NAMES = {request.request_id: name for name, request in REQUESTS.items()}
-ALLOW = {"kind": "allow"}
-DENY = {"kind": "deny", "reason": "too much"}
-ADA, BOB = {"name": "ada"}, {"name": "bob"}
-
-
-def _is_answer(response: Any) -> bool:
-    return response in (YES, NO) and isinstance(response["approved"], bool)
-
-
-def _is_decision(response: Any) -> bool:
-    return response in (ALLOW, DENY)
-
-
-def _question(name: str) -> Question:
-    approval = name in _APPROVALS
-    return Question(REQUESTS[name].gate_id, _is_decision if approval else _is_answer, approval)
-
-
-# -- what is done ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Act:
-    """One call of a client: how it is made, and how the oracle is told."""
-
-    name: str
-    arguments: tuple[Any, ...]
-
-    def on(self, client: Gates) -> Any:
-        """What the client answers, as the oracle would say it."""
-        try:
-            return _said(_CALLS[self.name](client, *self.arguments))
-        except CorroboError as error:
-            return (type(error).__name__,)
-
-    def on_desk(self, desk: Desk, now: Any) -> Reply:
-        """What it must answer."""
-        reply: Reply = getattr(desk, self.name)(now, *self.arguments)
-        return reply
-
-
-def _post(client: Gates, name: str, wait: timedelta | None, reopen: bool) -> Any:
-    subject = SUBJECT if name in _APPROVALS else None
-    return client.post(REQUESTS[name], subject, deadline=wait, reopen=reopen)
-
-
-def _submit(client: Gates, name: str, token: str, router: str, right: bool, response: Any, actor: Any) -> Any:
-    digest = REQUESTS[name].digest if right else "0" * 64
-    return client.submit(REQUESTS[name].request_id, token, router, digest, response, actor=actor)
-
-
-_CALLS: dict[str, Callable[..., Any]] = {
-    "post": _post,
-    "claim": lambda c, name, router, token, lease: c.claim(
-        REQUESTS[name].request_id, router, claim_token=token, lease=lease
-    ),
-    "submit": _submit,
-    "release": lambda c, name, token: c.release(REQUESTS[name].request_id, token),
-    "release_claim": lambda c, name: c.release_claim(REQUESTS[name].request_id, operator="ada", reason="stuck"),
-    "supersede": lambda c, name, by: c.supersede(REQUESTS[name].request_id, REQUESTS[by].request_id),
-    "expire": lambda c: c.expire(),
-}
-
-
-def _said(result: Any) -> tuple[Any, ...]:
-    """A result with only what the oracle speaks of."""
-    kind = type(result).__name__
-    match kind:
-        case "PostOk":
-            pushed = tuple(sorted(NAMES[each] for each in result.superseded))
-            return kind, result.created, result.status.value, pushed
-        case "ClaimOk":
-            return kind, result.claim_token, result.lease_until
-        case "ClaimRefused":
-            return kind, result.kind, result.router_id
-        case "SubmitOk":
-            return kind, result.answer.router_id, result.answer.response
-        case "SubmitRefused":
-            return kind, result.kind, result.same, result.late
-        case "ExpireOk":
-            return kind, tuple(sorted(NAMES[each] for each in result.request_ids))
-        case "ReleaseOk" | "SupersedeOk":
-            return (kind,)
-        case _:
-            return kind, result.kind
-
-
-@dataclass(frozen=True)
-class NotAnswered:
-    """The ledger does not answer the append; it was recorded all the same if ``recorded``."""
-
-    recorded: bool
-
-
-@dataclass(frozen=True)
-class Again:
-    """The reply to the append is lost, and the ledger repeats it."""
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Time passes between reading and appending, in seconds."""
-
-    seconds: int
-
-
-Between: TypeAlias = "NotAnswered | Again | Pause | Act | None"
+# -- what is drawn -----------------------------------------------------------------------------------------------
 
 _names = st.sampled_from(sorted(REQUESTS))
 _routers = st.sampled_from(["router-a", "router-b"])
@@ -287,14 +168,8 @@ class GateSteps(RuleBasedStateMachine):
         stream = f"stream-{next(_streams)}"
         self.everywhere = [Clients(store, stream) for store in self.stores]
         self.plain = GateClient(clock=self.time.now, plan=PLAN)
-        self.desk = Desk(
-            {
-                name: Question(
-                    request.gate_id, _is_decision if name in _APPROVALS else _is_answer, name in _APPROVALS
-                )
-                for name, request in REQUESTS.items()
-            }
-        )
+        assert create_gate(DEFINITION).request_id == EXAMPLE, "the example of the semantics has another id (G1)"
+        self.desk = Desk({name: remembered(name) for name in REQUESTS})
 
     @rule(act=acts, who=st.integers(0, 1), what=between)
     def somebody_acts(self, act: Act, who: int, what: Between) -> None:
@@ -312,6 +187,46 @@ class GateSteps(RuleBasedStateMachine):
         self._step(Act("post", (name, wait, True)), 0, None)
         self._step(Act("claim", (name, router, token, wait)), 1, None)
         self._step(Act("submit", (name, token, router, True, response, ADA)), 1, None)
+
+    @rule(
+        name=_names,
+        router=_routers,
+        token=_tokens,
+        response=st.one_of(_answers, st.just("raises")),
+        ask=st.booleans(),
+    )
+    def a_function_is_asked(self, name: str, router: str, token: str, response: Any, ask: bool) -> None:
+        if ask:
+            self._step(Act("post", (name, None, True)), 0, None)
+        self._step(Act("route", (name, router, token, response, ADA)), 1, None)
+
+    @rule(
+        name=_names,
+        wait=st.sampled_from([timedelta(seconds=4), timedelta(seconds=10)]),
+        answer=st.sampled_from([YES, ALLOW, {}]),
+        by=st.sampled_from([-1, 0, 0, 1]),
+        between=st.booleans(),
+    )
+    def an_answer_at_the_deadline(self, name: str, wait: timedelta, answer: Any, by: int, between: bool) -> None:
+        """At the very moment, or just before or after it; or it passes while the answer is on its way."""
+        self._step(Act("post", (name, wait, True)), 0, None)
+        self._step(Act("claim", (name, "router-a", "token-1", None)), 1, None)
+        until = self.desk.questions[name].deadline or self.time.now()
+        left = int((until - self.time.now()).total_seconds()) + by
+        if between:
+            what: Between = Pause(max(left, 0))
+        else:
+            what = None
+            self.time.pass_by(max(left, 0))
+        self._step(Act("submit", (name, "token-1", "router-a", True, answer, ADA)), 1, what)
+
+    @rule(name=st.sampled_from(sorted(APPROVALS)), subject=st.sampled_from([None, CHANGED]))
+    def what_may_not_be_asked(self, name: str, subject: ApprovalSubject | None) -> None:
+        """A2: another subject than the question names, or permissions that the plan does not admit."""
+        lesser = GateClient(clock=self.time.now, plan=replace(PLAN, admitted=()))
+        for client, given in ((self.plain, subject), (lesser, SUBJECT)):
+            with pytest.raises(ApprovalSubjectError):
+                client.post(REQUESTS[name], given)
 
     @rule(by=st.sampled_from([1, 3, 4, 6, 10]))
     def time_passes(self, by: int) -> None:
@@ -385,6 +300,7 @@ class GateSteps(RuleBasedStateMachine):
         assert replay(self.plain.history()).state.to_json() == state
         wire = replay(to_lines(self.plain.history())).state.to_json()
         assert _on_the_wire(wire) == _on_the_wire(state)
+        self._tampered()
         for clients in self.everywhere:
             for client in clients.clients:
                 assert state_of(client).to_json() == state, f"{clients.name} has another state"
@@ -397,7 +313,7 @@ class GateSteps(RuleBasedStateMachine):
         for question in questions:
             shown = _shown(client.show(REQUESTS[question].request_id))
             assert shown == self.desk.shown(now, question), f"{name} shows {question} as {shown}"
-            if question in _APPROVALS:
+            if question in APPROVALS:
                 self._approval(client, name, question)
 
     def _approval(self, client: Gates, name: str, question: str) -> None:
@@ -406,6 +322,32 @@ class GateSteps(RuleBasedStateMachine):
         decided = asked.answer[1]["kind"] if asked.status == "answered" and asked.answer else "wait"
         assert client.resolve_approval(request, SUBJECT).kind == decided, f"{name}: {question}"
         assert client.resolve_approval(request, CHANGED).kind == "wait", f"{name}: changed bytes are approved"
+
+    def _tampered(self) -> None:
+        """G3: a history in which something happens that cannot have happened does not replay."""
+        history = self.plain.history()
+        for number, event in enumerate(history, 1):
+            if not isinstance(event, CallbackRejected | CallbackSubmitted):
+                _refuse([*history[:number], event], f"{event.kind} twice")
+        for name, question in self.desk.questions.items():
+            if question.status in ("pending", "claimed", "answered"):
+                _refuse([*history, CallbackRequested(REQUESTS[name])], f"{name} is asked while {question.status}")
+        for line in to_lines(history[-1:]).splitlines():
+            for bad in (
+                line.replace('{"', '{"more":1,"', 1),
+                line.replace("callback-", "callback-un"),
+                line.replace('{"', '{"kind":1,"', 1),
+                line.replace('"kind"', '"kinds"', 1),
+            ):
+                _refuse(to_lines(history[:-1]) + bad, bad)
+
+
+def _refuse(history: Any, why: str) -> None:
+    try:
+        replay(history)
+    except GateHistoryError:
+        return
+    raise AssertionError(f"it replays: {why}")
 
 
 def _shown(view: GateView | None) -> Any:

@@ -34,6 +34,8 @@ class OldRow:
     """One row.
 
     Attributes:
+        intent: with a note, which is not bound (I3).
+        bound: the rest.
         started: of the attempt, which was reserved then.
         owner: a process that is long gone, where the attempt has no outcome.
     """
@@ -42,6 +44,7 @@ class OldRow:
     operation_id: str
     type: str
     intent: str
+    bound: str
     attempt: OldAttempt
     started: datetime
 
@@ -67,7 +70,7 @@ class OldRow:
 
     def columns(self) -> tuple[Any, ...]:
         """In the order of the oldest schema."""
-        fields = (self.namespace, self.operation_id, self.type, fingerprint(self.intent), self.intent, 2)
+        fields = (self.namespace, self.operation_id, self.type, fingerprint(self.bound), self.intent, 2)
         document = json.dumps(self.document(), separators=(",", ":"))
         return (*fields, self._owner, "old.2", self.started.isoformat(timespec="microseconds"), document)
 
@@ -78,7 +81,7 @@ class OldRow:
             "operation_id": self.operation_id,
             "operation_type": self.type,
             "intent": self.intent,
-            "fingerprint": fingerprint(self.intent),
+            "fingerprint": fingerprint(self.bound),
             "version": 2,
             "owner": self._owner,
             "nonce": "old.2",

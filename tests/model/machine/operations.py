@@ -64,6 +64,7 @@ plain_turns = st.builds(
     send=st.sampled_from([Send.ANSWERED, Send.LATE, *[Send.LOST] * 3, *Send]),
     landing=st.integers(0, 4),
     slow=st.sampled_from([0, 0, 1, 6]),
+    strange=st.sampled_from([False, False, False, True]),
     looks=st.tuples(looks, looks),
     check=checks,
 )
@@ -186,6 +187,21 @@ class Operations(RuleBasedStateMachine):
         self._until_over(turn.contract, by)
         self.one_pass(turn)
 
+    @precondition(lambda self: self.stages[0].closed is None)
+    @rule(
+        turn=plain_turns,
+        send=st.sampled_from([Send.LATE, Send.LATE, Send.ANSWERED, Send.ANSWER_FIRST]),
+        by=st.sampled_from([-6, -5, -4, -2, -1, 0, 1]),
+    )
+    def a_stale_read_of_what_lands_last(self, turn: Turn, send: Send, by: int) -> None:
+        """It shows what was there before; all that keeps the next request back is the declared lag (O4)."""
+        stale = (Look.STALE, Look.STALE)
+        again = self._fitting(replace(turn, looks=stale, observe_now=True, check=Check.PROCEED, reads_only=False))
+        self.one_pass(replace(again, send=send, landing=4))
+        if self.stages[0].outside.sent:
+            self._until_over(again.contract, by)
+            self.one_pass(again)
+
     def _until_over(self, contract: int, by: float) -> None:
         sent = self.stages[0].outside.sent
         over = [each.over(DECLARED[contract], recorded=True) for each in sent]
@@ -274,6 +290,18 @@ class Operations(RuleBasedStateMachine):
 
         assert self._each(reuse) == "IdentityReused", "an id was used for something else"
 
+    @rule(amount=st.sampled_from([AMOUNT, 1 << 53]), note=st.sampled_from(["\0", "\ud800"]))
+    def a_call_that_cannot_be_recorded(self, amount: int, note: str) -> None:
+        """I4, L8: nothing is written, and nothing sent."""
+
+        def refused(stage: Stage) -> str:
+            before = stage.stored()
+            said = stage.play(Turn(), amount, note if amount == AMOUNT else None)
+            assert stage.stored() == before, "what was refused is on record"
+            return said
+
+        assert self._each(refused) == "IntentError", "what cannot be recorded is accepted"
+
     @precondition(lambda self: not self.setup.calm and not self.stages[0].nonces and not self.there_is_one)
     @rule(attempt=old_attempts, lands=st.sampled_from([None, 1.0, 25.0]))
     def an_older_release_was_here(self, attempt: OldAttempt, lands: float | None) -> None:
@@ -282,8 +310,10 @@ class Operations(RuleBasedStateMachine):
         self.time.pass_by(attempt.ago)
         latest = 40.0 if attempt.window is None else attempt.window
         for stage in self.stages:
-            intent = f'{{"amount":{AMOUNT},"reference":"{stage.operation_id}"}}'
-            stage.store.put(OldRow("default", stage.operation_id, TYPE, intent, attempt, self.time.at(started)))
+            reference = f'"reference":"{stage.operation_id}"}}'
+            intent, bound = (f'{{"amount":{AMOUNT},{note}{reference}' for note in ('"note":"old",', ""))
+            row = OldRow("default", stage.operation_id, TYPE, intent, bound, attempt, self.time.at(started))
+            stage.store.put(row)
             stage.remember_old(attempt, started)
             self.there_is_one = True
             if lands is not None:

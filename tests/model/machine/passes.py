@@ -13,7 +13,7 @@ from corrobo_core.ledgers.ports import Ledger
 from corrobo_core.records import Check as Answer
 from corrobo_core.records import OperationKey, evolve
 from tests.crash.process import Killed, Process
-from tests.model.machine.contracts import DECLARED
+from tests.model.machine.contracts import CONTEXT, DECLARED
 from tests.model.machine.outside import AMOUNT, Sent
 from tests.model.machine.plans import (
     Check,
@@ -43,12 +43,17 @@ class Seen:
     how: Look
     shown: str
 
+    @property
+    def proof(self) -> bool:
+        """It could not have missed what is there (O1)."""
+        return self.how in (Look.HONEST, Look.STALE, Look.MISJUDGED)
+
 
 class Pass:
     """One pass of one process, as its hooks and its ledger see it."""
 
     def __init__(self, stage: Stage, turn: Turn) -> None:
-        self.stage, self.turn = stage, turn
+        self.stage, self.turn, self.note = stage, turn, f"note {len(stage.nonces)}"
         self.declared = DECLARED[turn.contract]
         self.watched = Watched(self)
         side: Any = "after" if turn.after else "before"
@@ -98,10 +103,11 @@ class Pass:
 
     # -- hooks ---------------------------------------------------------------------------------------------
 
-    def execute(self, attempt: Attempt, amount: int) -> int:
+    def execute(self, attempt: Attempt, amount: int, note: str) -> int:
         stage, turn, now = self.stage, self.turn, self.stage.time
         began = now.elapsed
         self._may_send(amount)
+        self._given(attempt, note)
         with self.process.step("execute"):
             late = self.declared.timeout is not None and now.elapsed - began > self.declared.timeout
             how = Send.NOT_SENT if late else self._honest(turn.send)
@@ -124,7 +130,8 @@ class Pass:
     def _answer(self, how: Send) -> int:
         match how:
             case Send.ANSWERED | Send.ANSWER_FIRST | Send.DROPPED:
-                return AMOUNT
+                strange: Any = object()
+                return strange if self.turn.strange else AMOUNT
             case Send.REFUSED:
                 raise Rejected("no")
             case Send.REFUSED_FOR_NOW:
@@ -138,8 +145,9 @@ class Pass:
             case _:
                 raise ConnectionError("reset")
 
-    def observe(self, attempt: Attempt, amount: int) -> Any:
+    def observe(self, attempt: Attempt, amount: int, note: str) -> Any:
         stage, began = self.stage, self.stage.time.elapsed
+        self._given(attempt, note)
         how = self.turn.looks[min(self.reads, 1)]
         self.reads += 1
         with self.process.step("observe"):
@@ -154,6 +162,7 @@ class Pass:
         return Observation.of(shown, source="model", proves_absence=how is not Look.INCOMPLETE)
 
     def reconcile(self, attempt: Attempt, data: Any) -> Verdict[int]:
+        self.stage.check_history(attempt.history, [*self.stage.looked, *self.seen[:-1]])
         if self.seen[-1].how is Look.MISJUDGED:
             raise ZeroDivisionError("a bug in reconcile")
         match data:
@@ -168,13 +177,28 @@ class Pass:
 
     def authorize(self, attempt: Attempt) -> Answer:
         assert self.stage.setup.authorizes is not None
+        self._asked(attempt)
         with self.process.step("authorize"):
             return _answer(Check.RAISES if self.turn.check is Check.RAISES else self.stage.setup.authorizes)
 
     def revalidate(self, attempt: Attempt) -> Answer:
+        self._asked(attempt)
         with self.process.step("revalidate"):
             self.checked = self.turn.check
             return _answer(self.turn.check)
+
+    # -- what hooks are given ------------------------------------------------------------------------------
+
+    def _given(self, attempt: Attempt, note: str) -> None:
+        """I2, I6: what was recorded, and nothing of this call."""
+        if note != self.stage.note:
+            self.stage.wrong(f"it is about {note!r}, and {self.stage.note!r} is recorded")
+        if attempt.context:
+            self.stage.wrong("what is sent or read may depend on the caller")
+
+    def _asked(self, attempt: Attempt) -> None:
+        if attempt.context != CONTEXT:
+            self.stage.wrong("whoever is asked does not know the caller")
 
     # -- what must hold before something is sent -----------------------------------------------------------
 
@@ -188,6 +212,8 @@ class Pass:
             wrong("sent without a reservation of its own")
         self.spent = True
         self._in_time()
+        if any(each.at_work() for each in stage.running if each is not self):
+            wrong("sent while the owner of an earlier attempt lives")
         granted = stage.people.grants(stage.outside.sent)
         if any(e is not self.sent for e in stage.outside.sent):
             self._must_have_read(granted)
@@ -198,9 +224,13 @@ class Pass:
         if stage.setup.revalidates and self.checked in (Check.REJECT, Check.RAISES, None):
             wrong(f"sent although revalidate says {self.checked}")
 
+    def at_work(self) -> bool:
+        """It makes an attempt just now."""
+        return not (self.reserved is None or self.recorded or self.given_up or self.process.dead)
+
     def holds(self) -> bool:
         """It makes an attempt just now, and its window is not over: others leave it alone (C1, C5)."""
-        if self.reserved is None or self.recorded or self.given_up or self.process.dead:
+        if self.reserved is None or not self.at_work():
             return False
         after = self.declared.settles_after or self.declared.timeout or 600.0
         return self.stage.time.elapsed <= self.reserved + after
@@ -294,6 +324,8 @@ class Watched:
             this.reserved, this.spent, this.recorded = self._stage.time.elapsed, False, False
         if isinstance(command, Record) and isinstance(reply, Written):
             this.recorded = True
+        if isinstance(command, Open) and self._stage.note is None:
+            self._stage.note = this.note
 
     def pass_started(self, nonce: str, /) -> None:
         self._stage.nonces.append(nonce)

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from corrobo_core.canonical import fingerprint
+from corrobo_core.commands import Load
 from corrobo_core.errors import DecisionRefused
+from corrobo_core.gates.effects import decision_kind, effect_gate, effect_question
 from corrobo_core.records import DecisionKind, Disposition
 from corrobo_core.reviews import Waiting
 from tests.model.machine.contracts import contract
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from tests.model.machine.stage import Stage
 
 _ABOUT_REVIEWS = (DecisionKind.APPROVED, DecisionKind.REJECTED)
+_ANSWERS = {
+    DecisionKind.APPROVED: "allow",
+    DecisionKind.REJECTED: "deny",
+    DecisionKind.APPLIED: "applied",
+    DecisionKind.NOT_APPLIED: "not_applied",
+}
 _WRONG = "v1:sha256:" + "0" * 64
 
 
@@ -100,11 +108,29 @@ class People:
             if not self._true(says):
                 return "nobody would say so"
             token = self._token(says, waiting)
+            if waiting is not None and waiting.token == token:
+                self._asked_by_a_gate(says, waiting, process)
             wanted = self._wanted(says, token, waiting)
             got = self._ask(desk, says, token)
         if got != wanted:
             stage.wrong(f"{says} is answered {got}, and not {wanted}")
         return got
+
+    def _asked_by_a_gate(self, says: Says, waiting: Waiting, process: int) -> None:
+        """A6: the question that a gate asks is about this very episode, and its answer means the same."""
+        operation = self._stage.store.ledger(process).perform(Load(self._stage.key)).operation
+        gate = None if operation is None else effect_gate(operation)
+        asked = None if gate is None else effect_question(gate.request)
+        if gate is None or asked is None:
+            self._stage.wrong("no gate asks what the desk shows")
+            return
+        shown = (waiting.kind, waiting.operation_id, waiting.token, waiting.intent_fingerprint)
+        if (asked.kind, asked.operation_id, asked.token, asked.fingerprint) != shown:
+            self._stage.wrong(f"the gate asks about {asked}, and the desk shows {shown}")
+        if gate.subject is not None and gate.subject.proposed_output != waiting.intent.encode():
+            self._stage.wrong("the gate asks about other bytes than the desk shows")
+        if says.kind in _ANSWERS and decision_kind({"kind": _ANSWERS[says.kind]}) is not says.kind:
+            self._stage.wrong(f"the answer {_ANSWERS[says.kind]} is not taken for {says.kind}")
 
     def _true(self, says: Says) -> bool:
         outside, now = self._stage.outside, self._stage.time.elapsed

@@ -117,6 +117,7 @@ class Turn:
         send: what becomes of its request.
         landing: 0 to 4, when, between now (0) and the last moment of the window (4).
         slow: seconds that the hook goes on after it has sent.
+        strange: its answer is a value that nothing can store (T4).
         looks: what becomes of its first read, and of every later one.
         check: what ``revalidate`` answers, and whether ``authorize`` raises.
         at: number of the step at which something happens; 0: nothing does.
@@ -131,6 +132,7 @@ class Turn:
     send: Send = Send.ANSWERED
     landing: int = 0
     slow: int = 0
+    strange: bool = False
     looks: tuple[Look, Look] = (Look.HONEST, Look.HONEST)
     check: Check = Check.PROCEED
     at: int = 0

@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 
 from corrobo_core import EffectResult, EffectRunner, ReviewDesk
 from corrobo_core.commands import Holder, Load
-from corrobo_core.errors import IdentityReused, LedgerUnavailable
+from corrobo_core.errors import IdentityReused, IntentError, LedgerUnavailable
 from corrobo_core.ledgers.document import to_document
-from corrobo_core.records import Disposition, OperationKey
+from corrobo_core.records import Disposition, History, OperationKey
 from tests.crash.process import Killed
 from tests.model.machine import people
-from tests.model.machine.contracts import ANOTHER_TYPE, TYPE, Declared, contract, running
+from tests.model.machine.contracts import ANOTHER_TYPE, CONTEXT, TYPE, Declared, contract, running
 from tests.model.machine.foreseen import Foreseen
 from tests.model.machine.old_rows import OldAttempt
 from tests.model.machine.outside import AMOUNT, Outside, Sent
-from tests.model.machine.passes import Pass
+from tests.model.machine.passes import Pass, Seen
 from tests.model.machine.plans import (
     Check,
     Send,
@@ -76,24 +76,30 @@ class Stage:
         self.results: list[EffectResult[int]] = []
         self.foreseen = Foreseen(self)
         self.disturbed = False
+        self.note: str | None = None
+        self.looked: list[Seen] = []
 
     # -- steps ---------------------------------------------------------------------------------------------
 
-    def play(self, turn: Turn, amount: int = AMOUNT) -> str:
+    def play(self, turn: Turn, amount: int = AMOUNT, note: str | None = None) -> str:
         """One pass; what it ends with, as text that is the same for every ledger."""
         this, sent = Pass(self, turn), list(self.outside.sent)
         effect = contract(
             turn.contract, self.setup.authorizes is not None, self.setup.revalidates, self.setup.max_age
         )
-        runner = EffectRunner(this.process.ledger, observe_now=turn.observe_now)
+        runner = EffectRunner(this.process.ledger, context=CONTEXT, observe_now=turn.observe_now)
         closed, held = self.closed, any(each.holds() for each in self.running)
+        # Which of two questions people are asked is not foreseen.
+        self.disturbed |= self.setup.authorizes is turn.check is Check.REVIEW
         self.running.append(this)
         try:
             with running(this):
                 call = runner.observe if turn.reads_only else runner.run
-                result = call(effect, self.operation_id, amount)
-        except (Killed, LedgerUnavailable, KeyboardInterrupt, IdentityReused) as error:
-            self.disturbed = self.disturbed or not isinstance(error, IdentityReused)
+                result = call(effect, self.operation_id, amount, this.note if note is None else note)
+        except (IdentityReused, IntentError) as error:
+            return type(error).__name__
+        except (Killed, LedgerUnavailable, KeyboardInterrupt) as error:
+            self.disturbed = True
             return type(error).__name__
         except Exception as error:
             self.wrong(f"{turn} raises {error!r}")
@@ -103,9 +109,14 @@ class Stage:
             if this.process.dead:
                 self.store.kill(turn.process, this.process.nonces)
         self._judge(result, closed)
+        if this.sent is not None and not this.recorded and not self.store.late(self.operation_id):
+            self.wrong("what a pass knew that had lost the operation is nowhere kept")
         if held and (this.seen or result.reason != "IN_PROGRESS"):
             self.wrong(f"while another pass makes an attempt: {result.reason}, after {len(this.seen)} reads")
+        self.looked += this.seen
         if not self.disturbed:
+            self.check_history(result.history, self.looked)
+            self._keeps_its_token()
             self.foreseen.judge(this, result, sent)
         return self.neutral(repr(result))
 
@@ -114,7 +125,7 @@ class Stage:
         this = Pass(self, Turn())
         try:
             with running(this):
-                EffectRunner(this.process.ledger).run(ANOTHER_TYPE, self.operation_id, AMOUNT)
+                EffectRunner(this.process.ledger).run(ANOTHER_TYPE, self.operation_id, AMOUNT, "")
         except IdentityReused as error:
             return type(error).__name__
         return "no error"
@@ -124,7 +135,7 @@ class Stage:
         how = Send.ANSWER_FIRST if attempt.outcome == "RESPONDED" else Send.LATE
         declared = Declared(window=attempt.window, timeout=None)
         self.outside.sent.append(Sent(started, started, how, declared, None, ended=started + 1))
-        self.disturbed = True
+        self.disturbed, self.note = True, "old"
 
     def stored(self) -> tuple[Any, ...] | None:
         """All that is stored, without what differs between ledgers: nonces, owners."""
@@ -136,8 +147,11 @@ class Stage:
         if loaded.operation is None:
             return None
         operation = loaded.operation
+        document = to_document(operation)
+        if CONTEXT["caller"] in document:
+            self.wrong("the caller is on record")
         return (
-            self.neutral(to_document(operation)),
+            self.neutral(document),
             operation.version,
             self.neutral(operation.nonce).removesuffix(".abandoned"),
             operation.owner is not None,
@@ -182,10 +196,30 @@ class Stage:
         if len(result.history.last) > 20:
             self.wrong("the history grows without bound")
 
+    def check_history(self, history: History, looked: list[Seen]) -> None:
+        """O1, O8: it tells of every look so far, and what each could prove; beside what people have said."""
+        if self.disturbed:
+            return
+        told = [each.proves_absence for each in history.last if not each.source.startswith("person:")]
+        if told != [each.proof for each in looked[-len(told) :]] or (looked and not told):
+            self.wrong(f"after {len(looked)} looks the history tells of {len(told)}")
+
+    def _keeps_its_token(self) -> None:
+        """R2: an open question stays the same question while passes look again."""
+        before, after = ([None, *self.results])[-2:]
+        if before is None or after is None:
+            return
+        open_ = before.disposition is after.disposition is Disposition.INVESTIGATE
+        if open_ and before.token != after.token and before.token not in [each.token for each in self.people.said]:
+            self.wrong("an open question has another token")
+
     def check(self) -> list[str]:
         """What is wrong so far."""
         if len(self.outside.effects) > 1:
             self.wrong(f"{len(self.outside.effects)} effects")
         if len(self.outside.keys) > 1:
             self.wrong("attempts with different keys")
+        for key in self.outside.keys:
+            if self.store.keys.setdefault(key, self.operation_id) != self.operation_id:
+                self.wrong("two operations with one key")
         return self.broken

@@ -48,9 +48,11 @@ class Store(Protocol):
 
     Attributes:
         name: for messages.
+        keys: the operation of each idempotency key that was handed out (I5).
     """
 
     name: str
+    keys: dict[str, str]
 
     def ledger(self, process: int) -> Ledger:
         """The ledger of that process, opened when it is first asked for."""
@@ -82,6 +84,7 @@ class InMemory:
 
     def __init__(self, time: Time) -> None:
         self._ledger = MemoryLedger(clock=time.now)
+        self.keys: dict[str, str] = {}
 
     def ledger(self, process: int) -> Ledger:
         return self._ledger
@@ -112,6 +115,7 @@ class _Processes:
 
     def __init__(self) -> None:
         self._open: dict[int, Any] = {}
+        self.keys: dict[str, str] = {}
 
     def _new(self) -> Any:
         raise NotImplementedError
