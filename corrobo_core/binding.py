@@ -6,6 +6,7 @@ Source: semantics I1 to I4, L8.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cached_property
@@ -142,6 +143,18 @@ class Parameters:
         except ValidationError as error:
             raise IntentError(_path(error), f"does not come back from storage: {_problem(error)}") from None
         return {"intent": value} if self._model is not None else value
+
+    def recorded(self, intent: str, bound: str) -> dict[str, Any]:
+        """`load`, for an intent as the ledger has it, which was recorded with the fingerprint ``bound``.
+
+        Raises:
+            IntentError: it is not what was fingerprinted, or does not fit any more. Not retryable.
+
+        Source: semantics I2, I3.
+        """
+        if self._fingerprint(json.loads(intent), intent) != bound:
+            raise IntentError("intent", "is not the one that was recorded: somebody has changed the ledger's row")
+        return self.load(intent)
 
     def as_arguments(self, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The values as positional and keyword arguments, as the function declares them."""

@@ -130,7 +130,7 @@ class Hooks:
             if hook.takes_intent:
                 try:
                     args, kwargs = self._intent(operation)
-                except IntentError as error:  # recorded by a release with other types
+                except IntentError as error:  # recorded by a release with other types, or changed by hand
                     raise NotSent(error) if name == "execute" else error from None
             if not_after is not None and stopwatch() > not_after:  # maybe in a thread that was long in coming
                 raise _TooLate
@@ -142,7 +142,7 @@ class Hooks:
         """The recorded intent, which is what is executed (I2)."""
         parameters = self._definition.parameters
         same = operation.intent == self._bound.intent
-        values = self._bound.values if same else parameters.load(operation.intent)
+        values = self._bound.values if same else parameters.recorded(operation.intent, operation.fingerprint)
         return parameters.as_arguments(values)
 
     def _attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:

@@ -31,7 +31,7 @@ IDENTITY = (
         "today_s_intent_is_executed",
         "I2",
         _HOOKS,
-        "values = self._bound.values if same else parameters.load(operation.intent)",
+        "values = self._bound.values if same else parameters.recorded(operation.intent, operation.fingerprint)",
         "values = self._bound.values",
         "What was recorded, shown and approved is not what is sent.",
     ),
