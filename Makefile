@@ -11,7 +11,7 @@ WORKERS ?= 2
 # e.g. make test PYTEST_ARGS='tests/unit -k decide'
 PYTEST_ARGS ?=
 
-.PHONY: help install demo check pgbouncer test test-newest test-wheel fuzz model soak bench docs clean
+.PHONY: help install demo check pgbouncer test test-newest test-wheel fuzz model mutants mutmut soak bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
@@ -104,6 +104,19 @@ endif
 model: install  ## drive all ledgers by drawn steps and compare them, for long: make model EXAMPLES=2000 SEED=…
 	@$(SAY) "model-based tests, EXAMPLES=$(EXAMPLES) SEED=$(SEED)"
 	@CORROBO_MODEL_EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/model/test_machine.py -n $(WORKERS) --hypothesis-seed=$(SEED)
+
+# e.g. make mutants MUTANTS='observe_sends the_lag_is_forgotten' JOBS=2
+JOBS ?= 1
+
+mutants: install  ## put each named bug into a copy, and see whether explorer or model catch it: make mutants JOBS=2
+	@$(SAY) "running tests/mutants"
+	@$(PY) -m tests.mutants $(MUTANTS) --jobs $(JOBS)
+
+# e.g. make mutmut MODULES='decide canonical'
+mutmut: install  ## count how many generated mutants of the pure core the unit tests kill: make mutmut MODULES=decide
+	@$(SAY) "installing mutmut from PyPI, and running it on $(or $(MODULES),every scored module)"
+	@$(PY) -m pip install -qq --group mutation
+	@$(PY) -m tests.mutants.generated $(MODULES) --children $(JOBS)
 
 # e.g. make soak SECONDS=600 EFFECTS=3000
 SECONDS ?= 120

@@ -27,6 +27,7 @@ from corrobo_core.records import Outcome, Reason, evolve
 from tests.model.machine import gates, operations
 from tests.model.machine.old_rows import OldAttempt
 from tests.model.machine.plans import Dies, Look, Send, Turn
+from tests.model.machine.scripts import HeldUp
 from tests.model.machine.stage import Setup
 from tests.model.machine.stores import InMemory, Store, stores
 from tests.model.machine.times import Time, virtual
@@ -184,7 +185,7 @@ def test_the_machine_finds_a_lifecycle_that(mutant: Patch, monkeypatch: pytest.M
 
 
 def _held_up(machine: operations.Operations) -> None:
-    machine.a_pass_that_is_held_up(Turn(), at=1, after=True, by=11)
+    HeldUp(Turn(), at=1, after=True, by=11).play(machine)
 
 
 def _dies_in_the_middle(machine: operations.Operations) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _DECIDE = "corrobo_core/decide.py"
-_POLICY = "corrobo_core/policy.py"
 _COMMANDS = "corrobo_core/commands.py"
 _HOOKS = "corrobo_core/hooks.py"
 _LIFECYCLE = "corrobo_core/lifecycle.py"
@@ -54,9 +53,9 @@ SETTLEMENT = (
     Mutant(
         "the_lag_is_forgotten",
         "O4",
-        _POLICY,
-        "return None if self.window is None else self.window + self.observation_lag",
-        "return self.window",
+        _DECIDE,
+        "longest + lag if longest or",
+        "longest if longest or",
         "What landed last in its window is not on the replica yet, and is sent again.",
     ),
     Mutant(

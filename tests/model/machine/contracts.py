@@ -44,6 +44,7 @@ DECLARED = (
     Declared(retryable=False),
     Declared(window=0, deduplicates=True, max_attempts=3),
 )
+SEEN_LATER = 4  # index of the one whose answer means that the effect is there
 ONLY_WITH_KEYS = 6  # index of the one that is honest only where the provider deduplicates
 POLL = Backoff(timedelta(seconds=2), timedelta(seconds=8))
 RETRY = Backoff(timedelta(seconds=1), timedelta(seconds=4))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from corrobo_core.records import DecisionKind, Disposition
-from tests.model.machine.contracts import DECLARED, ONLY_WITH_KEYS, RETENTION, TYPE
+from tests.model.machine.contracts import DECLARED, ONLY_WITH_KEYS, TYPE
 from tests.model.machine.old_rows import OldAttempt, OldRow
 from tests.model.machine.outside import AMOUNT, Effect
 from tests.model.machine.people import decide_all
@@ -24,6 +24,7 @@ from tests.model.machine.plans import (
     Check,
     Dies,
     Look,
+    Meanwhile,
     Repeated,
     Says,
     Send,
@@ -32,6 +33,20 @@ from tests.model.machine.plans import (
     TakenForDead,
     Turn,
     Unanswered,
+)
+from tests.model.machine.scripts import (
+    Approved,
+    AskedBeforeTheRetry,
+    CutShort,
+    Hangs,
+    HeldUp,
+    OneAfterTheOther,
+    Refused,
+    Script,
+    SeenLater,
+    SlowRead,
+    WhenOver,
+    WhenTheKeyExpires,
 )
 from tests.model.machine.stage import Setup, Stage
 from tests.model.machine.stores import Store
@@ -88,6 +103,63 @@ setups = st.builds(
     deduplicates=st.sampled_from([False, False, True]),
     calm=st.booleans(),
 )
+scripts: st.SearchStrategy[Script] = st.one_of(
+    st.builds(HeldUp, plain_turns, st.sampled_from([1, 1, 2, 3]), st.booleans(), st.sampled_from([3, 5, 7, 11])),
+    st.builds(Hangs, plain_turns, st.booleans(), st.sampled_from([3, 7, 11, 17]), plain_turns),
+    st.builds(
+        CutShort,
+        st.builds(replace, plain_turns, send=st.sampled_from([Send.LATE, Send.LOST, Send.STOPPED, Send.ANSWERED])),
+        st.sampled_from([1, 2, 3, 4]),
+        st.booleans(),
+        st.one_of(st.just(Dies()), st.just(Unanswered()), st.builds(TakenForDead, plain_turns)),
+        plain_turns,
+    ),
+    st.builds(
+        WhenOver,
+        plain_turns,
+        st.sampled_from([-6, -5, -4, -3, -2, -1, 0, 0, 1]),
+        plain_turns,
+        st.sampled_from([Look.HONEST, Look.STALE]),
+    ),
+    st.builds(SlowRead, plain_turns, st.sampled_from([0, 0, 1]), st.sampled_from([2, 5]), st.booleans()),
+    st.builds(
+        SeenLater, st.sampled_from([Send.ANSWERED, Send.LATE]), st.booleans(), st.sampled_from([-2, -1, 0, 1])
+    ),
+    st.builds(
+        WhenTheKeyExpires,
+        st.sampled_from([Send.LOST, Send.LATE]),
+        st.sampled_from([-9, -5, -4, -3, 1]),
+        looks,
+        st.sampled_from([0, 0, 3, 6]),
+    ),
+    st.builds(Refused, plain_turns, st.sampled_from([Send.LOST, Send.LATE, Send.ANSWER_FIRST])),
+    st.builds(
+        OneAfterTheOther,
+        plain_turns,
+        st.sampled_from([Send.LOST, Send.LATE, Send.REPLY_LOST, Send.REFUSED_FOR_NOW]),
+    ),
+    st.builds(
+        Approved,
+        st.builds(
+            Says,
+            st.just(DecisionKind.APPROVED),
+            decided=st.sampled_from([None, None, 3]),
+            expires=st.sampled_from([None, 3, 3, 12]),
+        ),
+        st.sampled_from([0, 2, 3, 9, 11]),
+        st.booleans(),
+        plain_turns,
+        st.sampled_from([None, Slow(2, 0), Slow(5, 1), Slow(11, 0)]),
+        st.sampled_from([1, 2, 2, 3]),
+    ),
+    st.builds(
+        AskedBeforeTheRetry,
+        plain_turns,
+        st.sampled_from([Send.LATE, Send.LOST]),
+        st.sampled_from([-1, 1]),
+        st.sampled_from([Check.REVIEW, Check.REVIEW, Check.REJECT, Check.RAISES]),
+    ),
+)
 old_attempts = st.builds(
     OldAttempt,
     outcome=st.sampled_from([None, "AMBIGUOUS", "RESPONDED"]),
@@ -120,22 +192,25 @@ class Operations(RuleBasedStateMachine):
         self.there_is_one = answers[0][1] is not None
         return answers[0][0]
 
-    @initialize(setup=setups)
-    def begin(self, setup: Setup) -> None:
+    @initialize(setup=setups, script=st.one_of(st.none(), scripts, scripts))
+    def begin(self, setup: Setup, script: Script | None = None) -> None:
+        setup = setup if script is None else script.needs(setup)
         self.time.reset()
         operation_id = f"operation-{next(_numbers)}"
         self.setup, self.passes_after_end, self.there_is_one = setup, 0, False
         self.stages = [Stage(store, self.time, setup, operation_id) for store in self.stores]
+        if script is not None:
+            script.play(self)
 
-    def _fitting(self, turn: Turn) -> Turn:
+    def fitting(self, turn: Turn) -> Turn:
         """What is only honest where the provider deduplicates is left out elsewhere, and clocks stand right where
         it forgets keys by its own.
         """
         what = turn.what
         if isinstance(what, Turn):
-            what = self._fitting(what)
-        if isinstance(what, TakenForDead):
-            what = TakenForDead(self._fitting(what.then))
+            what = self.fitting(what)
+        if isinstance(what, TakenForDead | Meanwhile):
+            what = replace(what, then=self.fitting(what.then))
         if isinstance(what, SetBack) and self.setup.deduplicates:
             what = None
         if self.setup.calm:
@@ -154,7 +229,7 @@ class Operations(RuleBasedStateMachine):
             if self.passes_after_end > 2:  # little more can happen to it
                 self.teardown()
                 self.begin(self.setup)
-        self._each(lambda stage: stage.play(self._fitting(turn)))
+        self._each(lambda stage: stage.play(self.fitting(turn)))
 
     @rule(turn=turns)
     def another_pass(self, turn: Turn) -> None:
@@ -167,14 +242,6 @@ class Operations(RuleBasedStateMachine):
         """The second one comes while the first makes its attempt."""
         self.one_pass(replace(turn, reads_only=False, at=at, after=after, what=other))
 
-    @precondition(lambda self: not self.setup.calm)
-    @rule(
-        turn=plain_turns, at=st.sampled_from([1, 1, 2, 3]), after=st.booleans(), by=st.sampled_from([3, 5, 7, 11])
-    )
-    def a_pass_that_is_held_up(self, turn: Turn, at: int, after: bool, by: int) -> None:
-        """Its process is paused, or its statement's reply is long on its way (L9)."""
-        self.one_pass(replace(turn, reads_only=False, at=at, after=after, what=Slow(0, by)))
-
     @rule(by=st.sampled_from([1, 3, 7, 12, 30]))
     def time_passes(self, by: int) -> None:
         self.time.pass_by(by)
@@ -183,75 +250,15 @@ class Operations(RuleBasedStateMachine):
     @rule(by=st.sampled_from([-1, 0, 0, 1]), turn=plain_turns, look=st.sampled_from([Look.HONEST, Look.STALE]))
     def a_pass_when_all_is_over(self, by: int, turn: Turn, look: Look) -> None:
         """At the very moment, or just before or after it."""
-        turn = self._fitting(replace(turn, looks=(look, turn.looks[1]), observe_now=True))
-        self._until_over(turn.contract, by)
+        turn = self.fitting(replace(turn, looks=(look, turn.looks[1]), observe_now=True))
+        self.until_over(turn.contract, by)
         self.one_pass(turn)
 
-    @precondition(lambda self: self.stages[0].closed is None)
-    @rule(
-        turn=plain_turns,
-        send=st.sampled_from([Send.LATE, Send.LATE, Send.ANSWERED, Send.ANSWER_FIRST]),
-        by=st.sampled_from([-6, -5, -4, -2, -1, 0, 1]),
-    )
-    def a_stale_read_of_what_lands_last(self, turn: Turn, send: Send, by: int) -> None:
-        """It shows what was there before; all that keeps the next request back is the declared lag (O4)."""
-        stale = (Look.STALE, Look.STALE)
-        again = self._fitting(replace(turn, looks=stale, observe_now=True, check=Check.PROCEED, reads_only=False))
-        self.one_pass(replace(again, send=send, landing=4))
-        if self.stages[0].outside.sent:
-            self._until_over(again.contract, by)
-            self.one_pass(again)
-
-    def _until_over(self, contract: int, by: float) -> None:
+    def until_over(self, contract: int, by: float) -> None:
         sent = self.stages[0].outside.sent
         over = [each.over(DECLARED[contract], recorded=True) for each in sent]
         latest = max((at for at in over if at is not None), default=0.0)
         self.time.pass_by(max(latest + by - self.time.elapsed, 0.0))
-
-    @precondition(lambda self: self.setup.deduplicates and self.stages[0].outside.sent)
-    @rule(by=st.sampled_from([-5, -4, -3, 1]), look=looks)
-    def a_pass_when_the_key_expires(self, by: int, look: Look) -> None:
-        first = self.stages[0].outside.sent[0].reserved
-        self.time.pass_by(max(first + RETENTION + by - self.time.elapsed, 0.0))
-        self.one_pass(Turn(contract=ONLY_WITH_KEYS, observe_now=True, looks=(Look.HONEST, look)))
-
-    @precondition(lambda self: self.setup.deduplicates and self.stages[0].closed is None)
-    @rule(turn=plain_turns, send=st.sampled_from([Send.LOST, Send.LATE, Send.ANSWER_FIRST]))
-    def a_refusal_while_another_is_on_its_way(self, turn: Turn, send: Send) -> None:
-        """The second is sent at once, since it would be recognised; its refusal speaks for itself alone (T2)."""
-        again = replace(turn, contract=ONLY_WITH_KEYS, reads_only=False, observe_now=True, check=Check.PROCEED)
-        for how in (send, Send.REFUSED):
-            self.one_pass(replace(again, send=how))
-
-    @rule(turn=plain_turns, send=st.sampled_from([Send.LOST, Send.LATE, Send.REPLY_LOST, Send.REFUSED_FOR_NOW]))
-    def one_attempt_after_the_other(self, turn: Turn, send: Send) -> None:
-        """People help as often as they can."""
-        again = replace(turn, send=send, reads_only=False, observe_now=True, check=Check.PROCEED)
-        for _ in range(3):
-            self.one_pass(again)
-            self._until_over(turn.contract, 1)
-            self.one_pass(replace(again, reads_only=True))
-            self.somebody_decides_well()
-
-    @precondition(lambda self: self.setup.authorizes is Check.REVIEW)
-    @rule(
-        expires=st.sampled_from([None, 3, 3, 12]),
-        by=st.sampled_from([0, 2, 3, 11]),
-        revoked=st.booleans(),
-        turn=plain_turns,
-        what=st.sampled_from([None, Slow(2, 0), Slow(5, 1), Slow(11, 0)]),
-        at=st.sampled_from([1, 2, 2, 3]),
-    )
-    def a_pass_after_an_approval(
-        self, expires: int | None, by: int, revoked: bool, turn: Turn, what: Slow | None, at: int
-    ) -> None:
-        """Which may have lapsed by then, or been revoked, or lapse on the way."""
-        self.one_pass(Turn(observe_now=True))
-        self.somebody_decides(Says(DecisionKind.APPROVED, expires=expires))
-        self.time.pass_by(by)
-        if revoked:
-            self.somebody_decides(Says(DecisionKind.REVOKED))
-        self.one_pass(replace(turn, reads_only=False, at=at, what=what))
 
     @precondition(lambda self: self.stages[0].results and self.stages[0].results[-1].retry_at)
     @rule(by=st.sampled_from([-1, 0]))

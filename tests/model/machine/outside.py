@@ -113,9 +113,9 @@ class Outside:
         self.sent.append(sent)
         self.keys.add(key)
         when = now + (limit - now) * landing / 4
-        if how in (Send.ANSWERED, Send.REPLY_LOST, Send.STOPPED):
+        if how in (Send.ANSWERED, Send.REPLY_LOST):
             self._lands(now, now)
-        elif how in (Send.LATE, Send.ANSWER_FIRST):
+        elif how in (Send.LATE, Send.ANSWER_FIRST, Send.STOPPED):
             self._lands(now, when)
         if how in (Send.ANSWER_FIRST, Send.DROPPED):
             sent.pending_until = when

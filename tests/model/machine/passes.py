@@ -13,12 +13,13 @@ from corrobo_core.ledgers.ports import Ledger
 from corrobo_core.records import Check as Answer
 from corrobo_core.records import OperationKey, evolve
 from tests.crash.process import Killed, Process
-from tests.model.machine.contracts import CONTEXT, DECLARED
+from tests.model.machine.contracts import CONTEXT, DECLARED, RETENTION
 from tests.model.machine.outside import AMOUNT, Sent
 from tests.model.machine.plans import (
     Check,
     Dies,
     Look,
+    Meanwhile,
     Repeated,
     Says,
     Send,
@@ -92,6 +93,9 @@ class Pass:
                     stage.time.pass_by(there + back)
                 else:
                     self.watched.slow = there, back
+            case Meanwhile(seconds, then):
+                stage.time.pass_by(seconds)
+                stage.play(replace(then, process=1 - self.turn.process))
             case SetBack(seconds):
                 stage.time.set_back(seconds)
             case Says():
@@ -212,10 +216,13 @@ class Pass:
             wrong("sent without a reservation of its own")
         self.spent = True
         self._in_time()
+        granted = stage.people.grants(stage.outside.sent)
+        self._while_the_key_is_known(granted)
         if any(each.at_work() for each in stage.running if each is not self):
             wrong("sent while the owner of an earlier attempt lives")
-        granted = stage.people.grants(stage.outside.sent)
-        if any(e is not self.sent for e in stage.outside.sent):
+        # Taken for dead, it goes on; where the provider recognises it, that is all there is to it (C5, L9).
+        recognised = self.given_up and self.declared.deduplicates
+        if any(e is not self.sent for e in stage.outside.sent) and not recognised:
             self._must_have_read(granted)
         spent = sum(each.how is not Send.NOT_SENT for each in stage.outside.sent)
         allowed = self.declared.max_attempts if self.declared.retryable else 1
@@ -242,6 +249,16 @@ class Pass:
             waited = self.stage.time.elapsed - self.reserved
             if waited > window - timeout:
                 self.stage.wrong(f"begun to send {waited:g} s after the reservation")
+
+    def _while_the_key_is_known(self, granted: bool) -> None:
+        """D2: what relies on its key is sent while the provider still knows it, until its timeout is over."""
+        earlier = [each.reserved for each in self.stage.outside.sent if each.how is not Send.NOT_SENT]
+        if not self.declared.deduplicates or not earlier or granted:
+            return
+        assert self.declared.timeout is not None
+        left = min(earlier) + RETENTION - self.declared.timeout - self.stage.time.elapsed
+        if left < 0:
+            self.stage.wrong(f"sent {-left:g} s too late for its key")
 
     def _must_have_read(self, granted: bool) -> None:
         """D4: sent again only after a good read that began when every earlier request was over."""

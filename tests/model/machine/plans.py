@@ -21,7 +21,7 @@ class Send(StrEnum):
     REFUSED = "it is refused for good"
     REFUSED_FOR_NOW = "it is refused for now"
     NOT_SENT = "it cannot be sent"
-    STOPPED = "it lands, and the process is told to stop"
+    STOPPED = "it lands later, and the process is told to stop"
     STOPPED_BEFORE = "the process is told to stop before it is sent"
 
 
@@ -87,6 +87,14 @@ class SetBack:
 
 
 @dataclass(frozen=True)
+class Meanwhile:
+    """Time passes here, and then another process makes a whole pass."""
+
+    seconds: int
+    then: Turn
+
+
+@dataclass(frozen=True)
 class Says:
     """A person says something at the desk.
 
@@ -140,4 +148,4 @@ class Turn:
     what: Happening | None = None
 
 
-Happening: TypeAlias = "Dies | TakenForDead | Unanswered | Repeated | Slow | SetBack | Says | Turn"
+Happening: TypeAlias = "Dies | TakenForDead | Unanswered | Repeated | Slow | SetBack | Meanwhile | Says | Turn"

@@ -24,11 +24,7 @@ from tests.model.machine.foreseen import Foreseen
 from tests.model.machine.old_rows import OldAttempt
 from tests.model.machine.outside import AMOUNT, Outside, Sent
 from tests.model.machine.passes import Pass, Seen
-from tests.model.machine.plans import (
-    Check,
-    Send,
-    Turn,
-)
+from tests.model.machine.plans import Check, Look, Send, Turn
 from tests.model.machine.stores import PROCESSES, Store
 from tests.model.machine.times import Time
 
@@ -109,6 +105,10 @@ class Stage:
             if this.process.dead:
                 self.store.kill(turn.process, this.process.nonces)
         self._judge(result, closed)
+        saw_it = this.sent is not None and this.seen[-1:] and this.seen[-1].shown == "there"
+        judged = saw_it and this.seen[-1].how in (Look.HONEST, Look.STALE, Look.INCOMPLETE)
+        if judged and not this.given_up and self.closed is None:
+            self.wrong("the effect of its own attempt was seen, and is not on record")
         if this.sent is not None and not this.recorded and not self.store.late(self.operation_id):
             self.wrong("what a pass knew that had lost the operation is nowhere kept")
         if held and (this.seen or result.reason != "IN_PROGRESS"):
