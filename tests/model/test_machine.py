@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine
 
 from corrobo_core import decide, lifecycle, rulings, transitions
 from corrobo_core.commands import Claim, Record
@@ -27,6 +27,7 @@ from corrobo_core.records import Outcome, Reason, evolve
 from tests.model.machine import gates, operations
 from tests.model.machine.old_rows import OldAttempt
 from tests.model.machine.plans import Dies, Look, Send, Turn
+from tests.model.machine.runs import run
 from tests.model.machine.scripts import HeldUp
 from tests.model.machine.stage import Setup
 from tests.model.machine.stores import InMemory, Store, stores
@@ -36,7 +37,6 @@ LONG = os.environ.get("CORROBO_MODEL_EXAMPLES")
 pytestmark = pytest.mark.timeout(0 if LONG else 120)
 CHOSEN = settings(
     max_examples=int(LONG or 25),
-    derandomize=not LONG,  # the short form draws the same examples each time
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
@@ -50,6 +50,12 @@ def time() -> Time:
 
 
 @pytest.fixture
+def first_seed(pytestconfig: pytest.Config) -> int:
+    """Of ``--hypothesis-seed``; the short form draws the same examples each time."""
+    return int(pytestconfig.getoption("--hypothesis-seed") or 0) if LONG else 0
+
+
+@pytest.fixture
 def everywhere(postgres_admin: str, time: Time) -> Iterator[list[Store]]:
     """Memory, SQLite and PostgreSQL."""
     with stores(time, postgres_admin) as opened:
@@ -57,13 +63,15 @@ def everywhere(postgres_admin: str, time: Time) -> Iterator[list[Store]]:
 
 
 def test_operations_go_the_same_way_on_every_ledger_and_as_the_test_knows(
-    everywhere: list[Store], time: Time
+    everywhere: list[Store], time: Time, first_seed: int
 ) -> None:
-    run_state_machine_as_test(operations.machine(everywhere, time), settings=CHOSEN)
+    run(operations.machine(everywhere, time), CHOSEN, first_seed)
 
 
-def test_gates_go_the_same_way_on_every_ledger_and_as_the_test_knows(everywhere: list[Store], time: Time) -> None:
-    run_state_machine_as_test(gates.machine(everywhere, time), settings=CHOSEN)
+def test_gates_go_the_same_way_on_every_ledger_and_as_the_test_knows(
+    everywhere: list[Store], time: Time, first_seed: int
+) -> None:
+    run(gates.machine(everywhere, time), CHOSEN, first_seed)
 
 
 def _begun(opened: list[Store], time: Time) -> operations.Operations:
@@ -101,9 +109,8 @@ def test_D3_reads_that_are_staler_since_a_deploy_are_waited_for(everywhere: list
 
 def found(machine: type[RuleBasedStateMachine], examples: int) -> str:
     """What the machine finds in memory; empty if it finds nothing."""
-    chosen = settings(CHOSEN, max_examples=examples, derandomize=True, phases=[Phase.generate])
     try:
-        run_state_machine_as_test(machine, settings=chosen)
+        run(machine, settings(CHOSEN, max_examples=examples, phases=[Phase.generate]))
     except AssertionError as error:
         return str(error) or "found"
     return ""

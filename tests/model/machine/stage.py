@@ -116,7 +116,8 @@ class Stage:
         self.looked += this.seen
         if not self.disturbed:
             self.check_history(result.history, self.looked)
-            self._keeps_its_token()
+            if this.sent is None:
+                self._keeps_its_token()
             self.foreseen.judge(this, result, sent)
         return self.neutral(repr(result))
 
