@@ -106,11 +106,10 @@ SENDING = (
     Mutant(
         "a_paused_worker_sends",
         "L9",
-        _HOOKS,
-        "if command.not_after is not None and began > command.not_after:",
-        "if command.not_after is not None and began > command.not_after + 1e9:",
+        _LIFECYCLE,
+        "return min(limits, default=None)",
+        "return None",
         "A worker that was suspended for an hour wakes up and sends, after somebody else has.",
-        first="explorer",
     ),
     Mutant(
         "the_timeout_needs_no_time",
@@ -127,7 +126,6 @@ SENDING = (
         "return Executed(Outcome.NOT_SENT, began)",
         "return Executed(Outcome.AMBIGUOUS, began)",
         "A paused worker's operation waits for a window though nothing was sent, and loses an attempt.",
-        first="explorer",
     ),
     Mutant(
         "a_broken_connection_means_not_sent",

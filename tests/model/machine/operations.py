@@ -40,6 +40,7 @@ from tests.model.machine.scripts import (
     CutShort,
     Hangs,
     HeldUp,
+    ManyLooks,
     OneAfterTheOther,
     Refused,
     Script,
@@ -105,7 +106,21 @@ setups = st.builds(
 )
 scripts: st.SearchStrategy[Script] = st.one_of(
     st.builds(HeldUp, plain_turns, st.sampled_from([1, 1, 2, 3]), st.booleans(), st.sampled_from([3, 5, 7, 11])),
-    st.builds(Hangs, plain_turns, st.booleans(), st.sampled_from([3, 7, 11, 17]), plain_turns),
+    st.builds(
+        Hangs,
+        st.builds(
+            replace,
+            plain_turns,
+            send=st.sampled_from([Send.ANSWERED, Send.REPLY_LOST, Send.LOST, Send.LATE]),
+            looks=st.sampled_from([(Look.HONEST, Look.HONEST), (Look.STALE, Look.HONEST)]),
+        ),
+        st.sampled_from([True, True, False]),
+        st.sampled_from([7, 11, 17, 17]),
+        st.builds(
+            replace, plain_turns, looks=st.tuples(st.sampled_from([Look.FAILS, Look.INCOMPLETE, *Look]), looks)
+        ),
+    ),
+    st.builds(ManyLooks, plain_turns, st.sampled_from([Send.LOST, Send.DROPPED])),
     st.builds(
         CutShort,
         st.builds(replace, plain_turns, send=st.sampled_from([Send.LATE, Send.LOST, Send.STOPPED, Send.ANSWERED])),

@@ -148,6 +148,23 @@ class SeenLater:
 
 
 @dataclass(frozen=True)
+class ManyLooks:
+    """Nobody can say what became of it, and it is looked at again and again (O7)."""
+
+    turn: Turn
+    send: Send
+
+    def needs(self, setup: Setup) -> Setup:
+        return _plain(setup)
+
+    def play(self, machine: Operations) -> None:
+        again = replace(_eager(self.turn), send=self.send, looks=(Look.INCOMPLETE, Look.INCOMPLETE))
+        machine.one_pass(again)
+        for _ in range(21):
+            machine.one_pass(replace(again, reads_only=True))
+
+
+@dataclass(frozen=True)
 class WhenTheKeyExpires:
     """A retry, about when the provider forgets the key; the process can be paused before it sends (D2)."""
 

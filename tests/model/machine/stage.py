@@ -16,7 +16,7 @@ from corrobo_core import EffectResult, EffectRunner, ReviewDesk
 from corrobo_core.commands import Holder, Load
 from corrobo_core.errors import IdentityReused, IntentError, LedgerUnavailable
 from corrobo_core.ledgers.document import to_document
-from corrobo_core.records import Disposition, History, OperationKey
+from corrobo_core.records import Disposition, History, OperationKey, Outcome
 from tests.crash.process import Killed
 from tests.model.machine import people
 from tests.model.machine.contracts import ANOTHER_TYPE, CONTEXT, TYPE, Declared, contract, running
@@ -105,6 +105,7 @@ class Stage:
             if this.process.dead:
                 self.store.kill(turn.process, this.process.nonces)
         self._judge(result, closed)
+        self._judge_attempts(this, result)
         saw_it = this.sent is not None and this.seen[-1:] and this.seen[-1].shown == "there"
         judged = saw_it and this.seen[-1].how in (Look.HONEST, Look.STALE, Look.INCOMPLETE)
         if judged and not this.given_up and self.closed is None:
@@ -196,6 +197,12 @@ class Stage:
                 self.wrong(f"COMPLETE, with the value {result.effect}")
         if len(result.history.last) > 20:
             self.wrong("the history grows without bound")
+
+    def _judge_attempts(self, this: Pass, result: EffectResult[int]) -> None:
+        """L9: what was never sent is on record as that, and uses up no attempt."""
+        own = [each for each in result.attempts if each.nonce.partition(".")[0] in this.process.nonces]
+        if this.sent is None and any(each.outcome not in (None, Outcome.NOT_SENT) for each in own):
+            self.wrong("a pass has sent nothing, and it is on record as if it had")
 
     def check_history(self, history: History, looked: list[Seen]) -> None:
         """O1, O8: it tells of every look so far, and what each could prove; beside what people have said."""
