@@ -98,7 +98,7 @@ def _check(value: object, path: str, above: tuple[int, ...]) -> None:
             if abs(value) > _MAX_INT:
                 raise IntentError(path, "integer beyond ±(2^53-1); pass it as a string")
         case float() | Decimal():
-            if not math.isfinite(value):
+            if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
                 raise IntentError(path, "NaN or infinity; pass a finite number")
         case datetime() | time():
             if value.tzinfo is None:

@@ -179,6 +179,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     ("ok \udfff", "intent", "surrogate"),
     (datetime(2026, 1, 1), "intent", "naive datetime"),  # noqa: DTZ001
     (time(12), "intent", "naive time"),
+    (Decimal("sNaN"), "intent", "NaN"),
     (SecretStr("hunter2"), "intent", "secret"),
     (SecretBytes(b"hunter2"), "intent", "secret"),
     (CYCLE, "intent[1].again", "cycle"),
