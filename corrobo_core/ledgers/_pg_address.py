@@ -45,6 +45,8 @@ class Address:
             raise DsnError("PostgresLedger", f"{argument}: not a PostgreSQL URL or keyword string") from None
         if _is_ambiguous(dsn):
             raise DsnError("PostgresLedger", f"{argument}: in a name or password, write '@' as %40 and '/' as %2F")
+        if not str(given.get("port") or "0").replace(",", "").isdecimal():  # what follows the user, without an @
+            raise DsnError("PostgresLedger", f"{argument}: the port is no number")
         missing = {name: value for name, value in _DEFAULTS.items() if name not in given}
         self._dsn = make_conninfo(dsn, client_encoding="UTF8", **missing)
         where = " ".join(f"{name}={given[name]}" for name in ("host", "port", "dbname") if given.get(name))

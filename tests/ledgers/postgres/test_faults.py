@@ -389,6 +389,7 @@ SECRET = "hunter2-hunter2"
         f"postgresql://someone:{SECRET}@[/db",
         f"postgresql://someone:a@{SECRET}@127.0.0.1:1/db",  # libpq takes what follows the first @ for the host
         f"postgresql://someone:1/{SECRET}@127.0.0.1/db",  # and this for a port and a database
+        f"postgresql://someone:{SECRET}",
         f"host=x pass word={SECRET}",
         f"postgresql://h/db?{SECRET}=1",
     ],
