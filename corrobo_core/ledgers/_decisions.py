@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corrobo_core.errors import LedgerCorruptError
-from corrobo_core.ledgers.document import DAMAGED, read_time
+from corrobo_core.ledgers.document import DAMAGED, of, read_time
 from corrobo_core.records import Decision, DecisionKind
 
 __all__ = ["from_document", "read_decisions", "to_document"]
@@ -36,15 +36,15 @@ def from_document(fields: Mapping[str, Any]) -> Decision:
     """The decision that a document holds. Raises one of `DAMAGED` on a damaged one."""
     expires = fields.get("expires_at")
     return Decision(
-        token=fields["token"],
+        token=of(str, fields["token"]),
         kind=DecisionKind(fields["kind"]),
-        reviewer=fields["reviewer"],
+        reviewer=of(str, fields["reviewer"]),
         decided_at=read_time(fields["decided_at"]),
         expires_at=read_time(expires) if expires else None,
         intent_fingerprint=fields.get("intent_fingerprint"),
-        note=fields.get("note", ""),
+        note=of(str, fields.get("note", "")),
         effect=fields.get("effect"),
-        attempt=fields["attempt"],
+        attempt=of(int, fields["attempt"]),
     )
 
 

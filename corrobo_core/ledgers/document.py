@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from corrobo_core.errors import LedgerCorruptError
 from corrobo_core.frozen import evolve
@@ -27,8 +27,9 @@ from corrobo_core.records import (
     Outcome,
 )
 
-__all__ = ["DAMAGED", "FORMAT", "from_row", "read_time", "to_document"]
+__all__ = ["DAMAGED", "FORMAT", "from_row", "of", "read_time", "to_document"]
 
+T = TypeVar("T")
 FORMAT = 1
 # What reading a document raises that no release has written.
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -165,7 +166,7 @@ def from_row(
             owner=owner,
             attempts=tuple(_read_attempt(a) for a in fields["attempts"]),
             disposition=_enum(Disposition, fields.get("disposition")),
-            reason=fields["reason"],
+            reason=of(str, fields["reason"]),
             explanation=fields.get("explanation", ""),
             retry_at=_read_time(fields.get("retry_at")),
             evidence=_enum(Evidence, fields.get("evidence")),
@@ -207,8 +208,8 @@ def _with_started(operation: Operation, started: datetime | None) -> Operation:
 def _read_attempt(a: Mapping[str, Any]) -> AttemptRecord:
     failure = a.get("failure")
     return AttemptRecord(
-        number=a["number"],
-        nonce=a["nonce"],
+        number=of(int, a["number"]),
+        nonce=of(str, a["nonce"]),
         window=_read_duration(a.get("window_us")),
         lag=_read_duration(a.get("lag_us", 0)) or timedelta(),
         timeout=_read_duration(a.get("timeout_us")),
@@ -218,7 +219,7 @@ def _read_attempt(a: Mapping[str, Any]) -> AttemptRecord:
         outcome=_enum(Outcome, a.get("outcome")),
         retryable=a.get("retryable", False),
         retry_after=_read_time(a.get("retry_after")),
-        failure=Failure(failure["type"], failure["message"]) if failure else None,
+        failure=Failure(of(str, failure["type"]), of(str, failure["message"])) if failure else None,
         response=a.get("response"),
         abandoned=_read_time(a.get("abandoned")),
         approval=a.get("approval"),
@@ -230,18 +231,18 @@ def _read_history(h: Mapping[str, Any] | None) -> History:
         return History()
     last = tuple(_read_observation(o) for o in h["last"])
     first = h.get("first")
-    return History(_read_observation(first) if first else last[0], last, h["count"])
+    return History(_read_observation(first) if first else last[0], last, of(int, h["count"]))
 
 
 def _read_observation(o: Mapping[str, Any]) -> ObservationRecord:
     return ObservationRecord(
         began=read_time(o["began"]),
-        attempt=o["attempt"],
-        source=o["source"],
-        proves_absence=o["proves_absence"],
+        attempt=of(int, o["attempt"]),
+        source=of(str, o["source"]),
+        proves_absence=of(bool, o["proves_absence"]),
         evidence=Evidence(o["evidence"]),
-        code=o["code"],
-        explanation=o["explanation"],
+        code=of(str, o["code"]),
+        explanation=of(str, o["explanation"]),
     )
 
 
@@ -250,7 +251,14 @@ def _read_episode(e: Mapping[str, Any] | None) -> Episode | None:
         return None
     opened = read_time(e["opened_at"])
     kind = Disposition(e["kind"])
-    return Episode(e["token"], e["generation"], kind, opened, e["reason"], e["asked_by"])
+    return Episode(of(str, e["token"]), of(int, e["generation"]), kind, opened, of(str, e["reason"]), e["asked_by"])
+
+
+def of(kind: type[T], value: object) -> T:
+    """A field that is there in every document. Raises TypeError on one of another type."""
+    if not isinstance(value, kind):
+        raise TypeError(f"no {kind.__name__}")
+    return value
 
 
 def _read_time(text: str | None) -> datetime | None:
