@@ -118,13 +118,17 @@ mutmut: install  ## count how many generated mutants of the pure core the unit t
 	@$(PY) -m pip install -qq --group mutation
 	@$(PY) -m tests.mutants.generated $(MODULES) --children $(JOBS)
 
+# e.g. make fuzz SECONDS=600 SEED=1234567; TARGETS='canonical replay decisions dsn'
+fuzz: install  ## hostile values, histories, decisions and addresses: make fuzz SECONDS=60 SEED=…
+	@$(SAY) "fuzzing each target for $(or $(SECONDS),60) s"
+	@$(PY) -m tests.fuzz $(or $(SECONDS),60) $(SEED) $(TARGETS)
+
 # e.g. make soak SECONDS=600 EFFECTS=3000
-SECONDS ?= 120
 EFFECTS ?= 500
 
 soak: install  ## kill workers, sessions and servers under load: make soak SECONDS=120 EFFECTS=500 SEED=…
-	@$(SAY) "running tests/soak for $(SECONDS) s with $(EFFECTS) effects"
-	@$(PY) -m tests.soak $(SECONDS) $(EFFECTS) $(SEED)
+	@$(SAY) "running tests/soak for $(or $(SECONDS),120) s with $(EFFECTS) effects"
+	@$(PY) -m tests.soak $(or $(SECONDS),120) $(EFFECTS) $(SEED)
 
 bench: install  ## measure, print a table, write build/bench.json
 	@$(SAY) "running tests/bench"

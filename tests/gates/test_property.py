@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corrobo_core.gates import GateClient, GateRequest, Gates, StoredGateClient, create_gate, fold, replay, to_lines
+from corrobo_core.gates.events import GateEvent
 from corrobo_core.ledgers.ports import Ledger
 from tests.gates.conftest import STORES, Opened
 from tests.gates.support import DEFINITION, MINUTE, NO, START, YES, Clock, Turned, state_of
@@ -108,15 +109,15 @@ def test_G3_any_interleaving_folds_to_the_same_state_as_its_replay(
         assert state_of(client).to_json() == said
     assert fold(history).to_json() == said
     assert {v.request_id: v for v in model.list_pending()} == {v.request_id: v for v in clients[1].list_pending()}
-    _hold_invariants(model)
+    hold_invariants(model.history())
 
 
-def _hold_invariants(client: GateClient) -> None:
+def hold_invariants(history: Iterable[GateEvent]) -> None:
     """What must hold whatever happened, told without the fold."""
     answers: Counter[str] = Counter()
     holder: dict[str, str | None] = {}
     expired: set[str] = set()
-    for event in client.history():
+    for event in history:
         match event.kind:
             case "callback-requested":
                 holder[event.request_id] = None
