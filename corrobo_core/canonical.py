@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -297,10 +297,10 @@ def safe_text(text: str) -> str:
     return escaped[:MAX_TEXT]
 
 
-def stored_failure(error: BaseException) -> Failure:
-    """An exception as it is stored: type name and message, never the object (T3)."""
+def stored_failure(error: BaseException, cleaned: Callable[[str], str] = safe_text) -> Failure:
+    """An exception as it is stored: type name and message, never the object; ``cleaned`` sees it whole (T3)."""
     try:
         message = str(error)
     except Exception as inner:
         message = f"<its text raised {type(inner).__name__}>"
-    return Failure(safe_text(type(error).__name__), safe_text(message))
+    return Failure(safe_text(type(error).__name__), cleaned(message))

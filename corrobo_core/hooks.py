@@ -104,12 +104,12 @@ class Hooks:
             answers = self._executed, self._execute_failed
             return self._call("execute", operation, (), *answers, command.timeout, command.not_after)
         if isinstance(command, Observe):
-            return self._call("observe", operation, (), lambda saw: _saw(saw, began), self._raised)
+            return self._call("observe", operation, (), lambda saw: self._saw(saw, began), self._raised)
         if isinstance(command, Reconcile):
             data = (command.observation.data,)
             return self._call("reconcile", operation, data, self._judged, self._raised)
         name = "authorize" if isinstance(command, Authorize) else "revalidate"
-        return self._call(name, operation, (), _checked, self._raised)
+        return self._call(name, operation, (), self._checked, self._raised)
 
     def _call(
         self,
@@ -216,19 +216,33 @@ class Hooks:
         return Raised(self._failure(error), interrupted=is_interruption(error))
 
     def _failure(self, error: BaseException | str) -> Failure:
-        failure = Failure("Refusal", safe_text(error)) if isinstance(error, str) else stored_failure(error)
-        return failure if self._redact is None else Failure(failure.type, self._redacted(failure.message))
+        if isinstance(error, str):
+            return Failure("Refusal", self._text(error))
+        return stored_failure(error, self._text)
 
-    def _redacted(self, message: str) -> str:
-        assert self._redact is not None
+    def _text(self, text: object) -> str:
+        """Any text of a hook as it is stored: redacted whole, and cut only then, lest half a secret stays."""
+        given = text if isinstance(text, str) else repr(type(text).__name__)
+        if self._redact is None:
+            return safe_text(given)
         try:
-            return safe_text(self._redact(message))
+            return safe_text(self._redact(given))
         except Exception:  # better no message than a secret
             return "<redaction failed>"
 
-    def _text(self, text: object) -> str:
-        safe = safe_text(text if isinstance(text, str) else repr(type(text).__name__))
-        return safe if self._redact is None else self._redacted(safe)
+    def _saw(self, observation: Any, began: float) -> Saw | Raised:
+        if not isinstance(observation, Observation) or not isinstance(observation.proves_absence, bool):
+            return _nonsense("observe", observation, "an Observation")
+        source: object = observation.source
+        if not isinstance(source, str) or not source:
+            return _nonsense("observe", source, "an Observation whose source is a name")
+        safe = self._text(source)
+        return Saw(observation if safe == source else evolve(observation, source=safe), began)
+
+    def _checked(self, check: Any) -> Check | Raised:
+        if not isinstance(check, Check) or check.kind not in ("proceed", "review", "reject"):
+            return _nonsense("the check", check, "a Check")
+        return Check(check.kind, self._text(str(check.explanation)))
 
     def _judged(self, verdict: Any) -> Judged | Raised:
         if not isinstance(verdict, Verdict) or not isinstance(verdict.evidence, Evidence):
@@ -241,22 +255,6 @@ class Hooks:
         if not kind.fits(stored):  # not what the effect returns: said now, and not by a later pass alone
             effect = LOST
         return Judged(verdict.evidence, code, explanation, effect, stored)
-
-
-def _saw(observation: Any, began: float) -> Saw | Raised:
-    if not isinstance(observation, Observation) or not isinstance(observation.proves_absence, bool):
-        return _nonsense("observe", observation, "an Observation")
-    source: object = observation.source
-    if not isinstance(source, str) or not source:
-        return _nonsense("observe", source, "an Observation whose source is a name")
-    safe = safe_text(source)
-    return Saw(observation if safe == source else evolve(observation, source=safe), began)
-
-
-def _checked(check: Any) -> Check | Raised:
-    if not isinstance(check, Check) or check.kind not in ("proceed", "review", "reject"):
-        return _nonsense("the check", check, "a Check")
-    return Check(check.kind, safe_text(str(check.explanation)))
 
 
 def _nonsense(hook: str, value: object, wanted: str) -> Raised:

@@ -228,6 +228,11 @@ def leaking() -> dict[str, Any]:
         leaking() | {"reconcile": failing(ValueError("hunter2"))},
         leaking() | {"authorize": failing(ValueError("hunter2"))},
         leaking() | {"revalidate": failing(ValueError("hunter2"))},
+        leaking() | {"execute": failing(ValueError("." * 1995 + "hunter2"))},  # where it would be cut
+        leaking() | {"authorize": lambda attempt, reference: Check.requires_review("said hunter2")},
+        leaking() | {"revalidate": lambda attempt, reference: Check.reject("said hunter2")},
+        leaking()
+        | {"observe": lambda attempt, reference: Observation.of(1, source="hunter2", proves_absence=True)},
     ],
 )
 @pytest.mark.parametrize("works", [True, False])
@@ -241,6 +246,6 @@ def test_T3_the_ledgers_redaction_sees_every_text_first(
 
     ledger.redact = redact  # type: ignore[attr-defined,unused-ignore]
     result = harness.run(ledger, harness.effect(world, **hooks))
-    assert "hunter2" not in repr(result)
-    assert "hunter2" not in repr(ledger._rows)
+    for shown in (repr(result), repr(ledger._rows)):
+        assert "hunt" not in shown
     assert ("***" in repr(result)) is works
