@@ -24,7 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="of mutants; all of them if none is given")
     parser.add_argument("--jobs", type=int, default=1, help="how many are judged at the same time")
-    parser.add_argument("--by", choices=JUDGES, action="append", help="who is asked; both if it is not given")
+    parser.add_argument("--by", choices=JUDGES, action="append", help="who is asked; all if it is not given")
     given = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if not given.names or mutant.name in given.names]
     if unknown := set(given.names) - {mutant.name for mutant in chosen}:
@@ -55,7 +55,7 @@ def _judged(mutants: Iterable[Mutant], jobs: int, judges: tuple[Judge, ...]) -> 
 
 
 def _tell(number: int, count: int, mutant: Mutant, outcome: Outcome) -> None:
-    end = f"caught by the {outcome.caught_by}" if outcome.caught_by else "MISSED"
+    end = f"caught by {outcome.caught_by}" if outcome.caught_by else "MISSED"
     print(f"{number:>3}/{count} {mutant.rule:<3} {mutant.name:<48} {end} in {outcome.seconds:.0f} s", flush=True)
     if outcome.caught_by is None and outcome.said:
         print(f"        {outcome.said}", flush=True)

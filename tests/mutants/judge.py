@@ -1,4 +1,4 @@
-"""Runs in a copy of the source tree: one of the two that look for violations, in its quick form.
+"""Runs in a copy of the source tree: the explorer or the model, which look for violations.
 
 ``python -m tests.mutants.judge explorer|machine --quick``. The exit status is `FOUND` for a violation of what must
 hold, 0 for none, and another one for everything else: what breaks before it can judge has not found anything.

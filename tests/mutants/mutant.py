@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-Judge: TypeAlias = Literal["explorer", "machine"]
-"""Who looks for violations: ``python -m tests.model.explorer`` or ``python -m tests.model.machine``."""
+Judge: TypeAlias = Literal["operations", "gates", "explorer"]
+"""Who looks for violations: one of the two machines of ``tests.model.machine``, or ``tests.model.explorer``."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,6 @@ class Mutant:
         before: text that occurs exactly once in it.
         after: what the bug has there.
         cost: what it would cost a user, in one sentence.
-        first: who is asked first, to be done sooner; the other one is asked if it finds nothing.
     """
 
     name: str
@@ -30,7 +29,13 @@ class Mutant:
     before: str
     after: str
     cost: str
-    first: Judge = "machine"
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Who is asked, one after the other until one finds something: first whoever is most likely to."""
+        if "gate" in self.file:
+            return ("gates", "operations", "explorer")
+        return ("operations", "explorer", "gates")
 
     def of(self, source: str) -> str:
         """The source with the bug in it.

@@ -121,8 +121,8 @@ SETTLEMENT = (
         "the_read_is_dated_by_its_end",
         "D4a",
         _HOOKS,
-        "lambda saw: _saw(saw, began), self._raised",
-        "lambda saw: _saw(saw, stopwatch()), self._raised",
+        "_saw(saw, began)",
+        "_saw(saw, stopwatch())",
         "A slow read that saw nothing ends after the window, and what landed meanwhile is sent again.",
     ),
     Mutant(

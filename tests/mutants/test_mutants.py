@@ -16,7 +16,7 @@ from tests.mutants.catalogue import ELSEWHERE, MUTANTS
 from tests.mutants.mutant import AnchorError, Mutant
 from tests.mutants.workshop import ROOT, Workshop
 
-FEW = ("--quick", "--only", "operations", "--examples", "60")
+FEW = ("--examples", "60")
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 
@@ -53,9 +53,9 @@ def test_an_anchor_that_vanished_or_stands_twice_is_an_error() -> None:
 
 @pytest.mark.timeout(240)
 def test_a_mutant_is_caught_in_its_copy_and_the_source_as_it_is_passes(tmp_path: Path) -> None:
-    shop = Workshop(tmp_path, ("machine",), FEW)
+    shop = Workshop(tmp_path, ("operations",), FEW)
     caught = shop.judge(BY_NAME["nobody_waits_for_a_window"])
-    assert caught.caught_by == "machine"
+    assert caught.caught_by == "operations"
     assert caught.said.startswith("AssertionError")
     passes = shop.judge_as_it_is()
     assert (passes.caught_by, passes.said) == (None, "")
@@ -63,7 +63,7 @@ def test_a_mutant_is_caught_in_its_copy_and_the_source_as_it_is_passes(tmp_path:
 
 def test_what_breaks_before_it_is_judged_is_not_caught(tmp_path: Path) -> None:
     crash = replace(MUTANTS[0], file="corrobo_core/policy.py", before="ZERO = timedelta()", after="ZERO = 1 / 0")
-    outcome = Workshop(tmp_path, ("machine",), FEW).judge(crash)
+    outcome = Workshop(tmp_path, ("operations",), FEW).judge(crash)
     assert outcome.caught_by is None
     assert "ZeroDivisionError" in outcome.said
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,12 @@ ROOT = Path(__file__).parents[2]
 # What the two that judge are made of, and what they import.
 _NEEDED: tuple[str, ...] = ("corrobo_core", "integrations", "tests/__init__.py", "tests/model", "tests/mutants")
 _NEEDED += ("tests/crash", "tests/gates", "tests/support")
-JUDGES: tuple[Judge, ...] = ("machine", "explorer")
+JUDGES: dict[Judge, tuple[str, ...]] = {
+    "operations": ("machine", "--quick", "--only", "operations"),
+    "gates": ("machine", "--quick", "--only", "gates"),
+    "explorer": ("explorer", "--quick"),
+}
+"""How each is called, in its quick form."""
 TIMEOUT = 180.0  # seconds for one of them; the quick forms take 20
 
 
@@ -45,13 +50,11 @@ class Workshop:
     Args:
         folder: empty.
         judges: who is asked.
-        arguments: what the judges are given, so that they look in fewer places.
+        more: further arguments, so that they look in fewer places.
     """
 
-    def __init__(
-        self, folder: Path, judges: tuple[Judge, ...] = JUDGES, arguments: tuple[str, ...] = ("--quick",)
-    ) -> None:
-        self._tree, self._judges, self._arguments = folder, judges, arguments
+    def __init__(self, folder: Path, judges: tuple[Judge, ...] = tuple(JUDGES), more: tuple[str, ...] = ()) -> None:
+        self._tree, self._judges, self._more = folder, judges, more
         for name in _NEEDED:
             source, target = ROOT / name, folder / name
             if source.is_dir():
@@ -69,7 +72,7 @@ class Workshop:
         began = monotonic()
         source = mutant.put(self._tree)
         try:
-            caught_by, said = self._ask(sorted(self._judges, key=lambda judge: judge != mutant.first))
+            caught_by, said = self._ask(judge for judge in mutant.judges if judge in self._judges)
         finally:
             (self._tree / mutant.file).write_text(source, "utf-8")
         return Outcome(caught_by, said, monotonic() - began)
@@ -80,7 +83,7 @@ class Workshop:
         caught_by, said = self._ask(self._judges)
         return Outcome(caught_by, said, monotonic() - began)
 
-    def _ask(self, judges: tuple[Judge, ...] | list[Judge]) -> tuple[Judge | None, str]:
+    def _ask(self, judges: Iterable[Judge]) -> tuple[Judge | None, str]:
         heard = []
         for judge in judges:
             status, said = self._run(judge)
@@ -96,7 +99,7 @@ class Workshop:
         environment.pop("PYTHONPATH", None)
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "tests.mutants.judge", judge, *self._arguments],
+                [sys.executable, "-m", "tests.mutants.judge", *JUDGES[judge], *self._more],
                 cwd=self._tree,
                 env=environment,
                 capture_output=True,
@@ -117,7 +120,7 @@ def _told(text: str) -> str:
 
 
 @contextmanager
-def workshop(judges: tuple[Judge, ...] = JUDGES) -> Iterator[Workshop]:
+def workshop(judges: tuple[Judge, ...]) -> Iterator[Workshop]:
     """A copy in a temporary folder."""
     with TemporaryDirectory(prefix="corrobo-mutants-") as folder:
         yield Workshop(Path(folder).resolve(), judges)

@@ -37,9 +37,11 @@ from tests.model.machine.plans import (
 from tests.model.machine.scripts import (
     Approved,
     AskedBeforeTheRetry,
+    Attested,
     CutShort,
     Hangs,
     HeldUp,
+    LapsesOnTheWay,
     ManyLooks,
     OneAfterTheOther,
     Refused,
@@ -68,7 +70,7 @@ says = st.builds(
     st.sampled_from(["ada", "ada", "bob"]),
     st.sampled_from(["open", "open", "open", "before", "wrong"]),
     st.sampled_from([None, None, None, -3, 3]),
-    st.sampled_from([None, None, 3, 12, -1]),
+    st.sampled_from([None, None, 3, 12, -1, 0]),
     st.sampled_from([None, None, True, False]),
 )
 plain_turns = st.builds(
@@ -155,17 +157,27 @@ scripts: st.SearchStrategy[Script] = st.one_of(
     ),
     st.builds(
         Approved,
+        st.booleans(),
         st.builds(
             Says,
             st.just(DecisionKind.APPROVED),
             decided=st.sampled_from([None, None, 3]),
-            expires=st.sampled_from([None, 3, 3, 12]),
+            expires=st.sampled_from([None, 3, 3, 12, 0]),
         ),
         st.sampled_from([0, 2, 3, 9, 11]),
         st.booleans(),
-        plain_turns,
-        st.sampled_from([None, Slow(2, 0), Slow(5, 1), Slow(11, 0)]),
+        st.builds(replace, plain_turns, check=st.sampled_from([Check.PROCEED, *Check])),
+        st.sampled_from([None, None, None, Slow(2, 0), Slow(5, 1), Slow(11, 0)]),
         st.sampled_from([1, 2, 2, 3]),
+    ),
+    st.builds(
+        Attested,
+        plain_turns,
+        st.sampled_from([Send.DROPPED, Send.LOST, Send.REFUSED_FOR_NOW]),
+        st.sampled_from(Look),
+    ),
+    st.builds(
+        LapsesOnTheWay, st.booleans(), st.booleans(), st.sampled_from([-1, 0, 0, 1]), st.sampled_from([None, 3])
     ),
     st.builds(
         AskedBeforeTheRetry,

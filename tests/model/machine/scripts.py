@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tests.model.machine.operations import Operations
 
 
+_AGE = 10  # seconds that an approval counts
+
+
 class Script(Protocol):
     """One opening."""
 
@@ -220,9 +223,32 @@ class OneAfterTheOther:
 
 
 @dataclass(frozen=True)
-class Approved:
-    """A pass after an approval, which may have lapsed by then, or been revoked, or lapse on the way (R5)."""
+class Attested:
+    """Somebody says, rightly, that it comes to nothing; what the next read shows counts all the same (R8)."""
 
+    turn: Turn
+    send: Send
+    look: Look
+
+    def needs(self, setup: Setup) -> Setup:
+        return _plain(setup)
+
+    def play(self, machine: Operations) -> None:
+        again = replace(_eager(self.turn), landing=4)
+        machine.one_pass(replace(again, send=self.send, looks=(Look.FAILS, Look.FAILS)))
+        machine.somebody_decides(Says(DecisionKind.NOT_APPLIED))
+        machine.one_pass(replace(again, looks=(self.look, Look.HONEST)))
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A pass after an approval, which may have lapsed by then, or been revoked, or lapse on the way (R5).
+
+    Attributes:
+        checked: ``revalidate`` is asked, too, and only while an approval is in force (L2).
+    """
+
+    checked: bool
     says: Says
     by: int
     revoked: bool
@@ -231,7 +257,7 @@ class Approved:
     at: int
 
     def needs(self, setup: Setup) -> Setup:
-        return replace(setup, authorizes=Check.REVIEW)
+        return replace(setup, authorizes=Check.REVIEW, revalidates=self.checked)
 
     def play(self, machine: Operations) -> None:
         machine.one_pass(Turn(observe_now=True))
@@ -240,6 +266,37 @@ class Approved:
         if self.revoked:
             machine.somebody_decides(Says(DecisionKind.REVOKED))
         machine.one_pass(replace(self.turn, reads_only=False, at=self.at, what=self.what))
+
+
+@dataclass(frozen=True)
+class LapsesOnTheWay:
+    """An approval ends while the claim waits for a lock: just before, just then, or just after (R5).
+
+    Attributes:
+        decided: seconds from then at which it was decided, as is claimed.
+    """
+
+    checked: bool
+    aged: bool
+    by: int
+    decided: int | None
+
+    def needs(self, setup: Setup) -> Setup:
+        return replace(
+            setup,
+            authorizes=Check.REVIEW,
+            revalidates=self.checked,
+            max_age=_AGE if self.aged else None,
+            calm=False,
+        )
+
+    def play(self, machine: Operations) -> None:
+        machine.one_pass(Turn(observe_now=True))
+        expires = None if self.aged else _AGE
+        machine.somebody_decides(Says(DecisionKind.APPROVED, decided=self.decided, expires=expires))
+        machine.time.pass_by(1)
+        claim = 3 if self.checked else 2
+        machine.one_pass(Turn(at=claim, what=Slow(_AGE - 1 + self.by, 0)))
 
 
 @dataclass(frozen=True)
