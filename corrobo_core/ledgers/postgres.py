@@ -311,6 +311,8 @@ class PostgresLedger(LedgerBase):
 def _checked_schema(schema: object) -> str:
     if not isinstance(schema, str) or not schema or "\x00" in schema:
         raise UsageError("PostgresLedger", "schema: pass the name of a schema, as text")
+    if "%" in schema or "$$" in schema:  # they mean something inside of statements, also in a quoted name
+        raise UsageError("PostgresLedger", "schema: pass a name without % and $$")
     if len(schema.encode("utf-8", "replace")) > _LONGEST_IDENTIFIER:
         raise UsageError(
             "PostgresLedger", f"schema: pass at most {_LONGEST_IDENTIFIER} bytes; PostgreSQL cuts the rest"
