@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from corrobo_core import Backoff, RetryPolicy
-from tests.model.explorer.state import Configuration, Deployed
+from tests.model.explorer.state import FAULTS, Configuration, Deployed
 
 SECOND = timedelta(seconds=1)
 _EVERY_SECOND = Backoff(SECOND, SECOND)
@@ -124,6 +124,7 @@ FULL = (
         WORKERS,
         declared(),
         proves_absence=False,
+        lag=9,
         words=1,
         faults=frozenset({"crash"}),
     ),
@@ -146,6 +147,49 @@ FULL = (
         horizon=3,
         faults=frozenset({"crash", "owner lost"}),
     ),
+    Configuration(
+        "slower since a deploy",
+        "the first attempt was sent by a worker that knew of a shorter window",
+        (
+            Deployed("new worker", limit=2, lands=2),
+            Deployed("old worker", only_first=True, lands=2, declared={"in_flight_window": SECOND}),
+        ),
+        declared(2, execute_timeout=SECOND / 2),
+        horizon=3,
+        faults=frozenset({"crash"}),
+    ),
+    Configuration(
+        "clock steps",
+        "the ledger's clock goes back; a worker's own is decades ahead throughout",
+        WORKERS,
+        declared(),
+        faults=frozenset({"clock back", "crash"}),
+        budget=2,
+    ),
+    Configuration(
+        "three passes",
+        "two workers and a recoverer at the same time",
+        (*WORKERS, RECOVERER),
+        declared(),
+        faults=frozenset({"crash", "owner lost"}),
+    ),
+    Configuration(
+        "impatient",
+        "two workers, and a pass that may attempt and does not wait for its time",
+        (*WORKERS, IMPATIENT),
+        declared(),
+    ),
+    Configuration(
+        "everything",
+        "any one fault of any kind, with stale reads, an answer before its effect and an attestation",
+        (Deployed("worker"), RECOVERER),
+        declared(observation_lag=SECOND),
+        answers=True,
+        lag=1,
+        words=1,
+        horizon=3,
+        faults=FAULTS,
+    ),
 )
 
 
@@ -153,21 +197,24 @@ _FULL = {configuration.name: configuration for configuration in FULL}
 
 
 def _smaller(name: str, *faults: str, **changes: Any) -> Configuration:
-    return replace(_FULL[name], faults=frozenset(faults), budget=1, **changes)
+    return replace(_FULL[name], faults=frozenset(faults), **{"budget": 1, **changes})
 
 
 QUICK = (
     _smaller("crashes", "crash", "owner lost"),
-    _smaller("attested"),
+    _smaller("attested", "read fails"),
     _smaller("reviews", "crash", processes=(Deployed("worker"),)),
     _smaller("stale reads"),
     _smaller("no window"),
     _smaller("converging"),
     _smaller("answers after the effect"),
     _smaller("answers", "no answer", "refused", "refused for good", "not sent"),
+    _smaller("slower since a deploy"),
+    _smaller("clock steps", "clock back"),
+    _smaller("searching", processes=(Deployed("worker"),)),
     _smaller("overruns", "late send", "crash", "read fails"),
     _smaller("rolling deploy"),
-    _smaller("pauses", "paused", "slow statement"),
+    _smaller("pauses", "paused", "owner lost", budget=2),
     _smaller("lost replies", "reply lost", "unavailable", "interrupted"),
 )
 """Smaller forms of the same, which find most bugs in seconds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corrobo_core.records import Operation
+from corrobo_core.records import Operation, Reason
 from tests.model.explorer import invariants
 from tests.model.explorer.contract import seconds_of
 from tests.model.explorer.library import Library
@@ -22,12 +22,12 @@ class Finishing:
 
     def __init__(self, library: Library, moves: Moves) -> None:
         self._library, self._moves = library, moves
-        self._known: dict[tuple[int, int, Requests], str | None] = {}
+        self._known: dict[tuple[int, int, Requests, int], str | None] = {}
 
     def problem(self, state: State) -> str | None:
         """Why it can not finish, or which rule breaks on the way; None: it can."""
         alone = self._moves.deserted(state)
-        key = (state.now, alone.stored, alone.requests)
+        key = (state.now, alone.stored, alone.requests, alone.behind)
         if key not in self._known:
             self._known[key] = self._finish(self._moves.all_landed(alone)) or self._finish(alone)
         return self._known[key]
@@ -35,7 +35,7 @@ class Finishing:
     def _finish(self, state: State) -> str | None:
         for _ in range(_PASSES):
             row = self._library.row(state.stored)
-            if row is not None and (row.closed or row.episode is not None):
+            if row is not None and (row.closed or (row.episode is not None and row.reason != Reason.STILL_RUNNING)):
                 return None
             state, broken = self._one_pass(self._later(state, row))
             if broken:
@@ -47,8 +47,9 @@ class Finishing:
         """When the row says to come back; a second later, if it says nothing."""
         if row is None:
             return state
-        due = state.now + 1 if row.retry_at is None else max(state.now, seconds_of(row.retry_at))
-        return self._moves.at(state, due)
+        if row.retry_at is None:
+            return self._moves.at(state, state.now + 1)
+        return self._moves.at(state, max(state.now, seconds_of(row.retry_at) + state.behind))
 
     def _one_pass(self, state: State) -> tuple[State, str | None]:
         _, state, broken = self._moves.alone(state)

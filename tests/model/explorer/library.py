@@ -138,12 +138,12 @@ class Library:
         known: int = self._known[key]
         return known
 
-    def left(self, stored: int, point: int, now: int) -> int:
+    def left(self, stored: int, point: int, clock: int) -> int:
         """What the ledger holds after a pass has gone, by its end or an exception."""
-        key = ("left", stored, point, now)
+        key = ("left", stored, point, clock)
         if key not in self._known:
             seat = copy(self.passes.points[point].seat)
-            self._put(stored, now, ())
+            self._put(stored, clock, ())
             seat.__exit__()
             self._known[key] = self._stored.of(self._shelf.take())
         known: int = self._known[key]
@@ -151,22 +151,23 @@ class Library:
 
     # -- the ledger ------------------------------------------------------------------------------------------
 
-    def perform(self, stored: int, point: int, now: int, sent: int, alive: tuple[str, ...]) -> Answer:
+    def perform(self, stored: int, point: int, clock: int, now: int, sent: int, alive: tuple[str, ...]) -> Answer:
         """Answer a pass's ledger command.
 
         Args:
             stored: before.
             point: of the pass.
-            now: the ledger's clock, and when the reply is read.
+            clock: the ledger's.
+            now: when the reply is read.
             sent: when the statement was sent.
             alive: the passes whose locks are held, as far as they matter.
         """
-        key = (stored, point, now, sent, alive)
+        key = (stored, point, clock, now, sent, alive)
         known: Answer | None = self._known.get(key)
         if known is None:
             command = self.asks(point)
             assert isinstance(command, LedgerCommand)
-            self._put(stored, now, alive)
+            self._put(stored, clock, alive)
             reply = self._shelf.perform(command)
             if reply is not None:
                 reply = evolve(reply, reading=Reading(reply.reading.now, sent, now))
@@ -174,25 +175,25 @@ class Library:
             known = self._known[key] = Answer(after, self._replies.of(reply))
         return known
 
-    def given_up(self, stored: int, point: int, now: int, *, committed: int | None) -> int:
+    def given_up(self, stored: int, point: int, clock: int, *, committed: int | None) -> int:
         """What the ledger holds after it did not answer and the pass has gone; ``committed``: what it did write."""
-        key = ("given up", stored, point, now, committed)
+        key = ("given up", stored, point, clock, committed)
         if key not in self._known:
             here = self.passes.points[point]
             seat = copy(here.seat)
             assert isinstance(here.command, LedgerCommand)
             seat.asking(here.command)
-            self._put(stored if committed is None else committed, now, ())
+            self._put(stored if committed is None else committed, clock, ())
             seat.__exit__()
             self._known[key] = self._stored.of(self._shelf.take())
         known: int = self._known[key]
         return known
 
-    def decided(self, stored: int, now: int, word: str, until: int | None = None) -> int:
+    def decided(self, stored: int, clock: int, word: str, until: int | None = None) -> int:
         """What the ledger holds after the review desk has said this; the same if it was refused."""
-        key = (stored, now, word, until)
+        key = (stored, clock, word, until)
         if key not in self._known:
-            self._put(stored, now, ())
+            self._put(stored, clock, ())
             with suppress(DecisionRefused):
                 self._say(stored, word, until)
             self._known[key] = self._stored.of(self._shelf.take())
@@ -212,8 +213,8 @@ class Library:
         else:
             getattr(desk, word)("r1", token=asked.token, reviewer="ada")
 
-    def _put(self, stored: int, now: int, alive: tuple[str, ...]) -> None:
-        self.clock.time = now
+    def _put(self, stored: int, clock: int, alive: tuple[str, ...]) -> None:
+        self.clock.time = clock
         self._shelf.put(self.stored(stored), alive)
 
     # -- hooks -----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from corrobo_core.commands import (
 )
 from corrobo_core.records import Decision, DecisionKind, Disposition, Operation
 from tests.model.explorer import invariants
-from tests.model.explorer.contract import Seen, seconds_of
+from tests.model.explorer.contract import Seen
 from tests.model.explorer.library import Library
 from tests.model.explorer.outside import (
     LANDED,
@@ -70,6 +70,9 @@ class Moves:
         self._configuration, self._library = configuration, library
         self._faults, self._lag = configuration.faults, configuration.lag
         self._answers_after_effect = bool(configuration.declared.get("responds_after_effect"))
+        # Who attests before a window is over relies on the read after it.
+        declares = configuration.declared.get("in_flight_window") is not None
+        self._attested_early = declares and configuration.proves_absence
 
     def first(self) -> State:
         """Nothing was asked yet."""
@@ -87,6 +90,8 @@ class Moves:
             yield from self._of_pass(state, index, going)
         yield from self._starts(state)
         yield from self._desk(state)
+        if self._may(state, "clock back"):
+            yield Next(Move("the ledger's clock goes back"), _fault(state)._replace(behind=state.behind + 1))
         if state.now < self._configuration.horizon and not any(self._about_to_send(g) for g in state.passes):
             yield Next(Move("a second passes"), self.at(state, state.now + 1))
 
@@ -158,6 +163,8 @@ class Moves:
         for kind, process in enumerate(self._configuration.processes):
             if state.starts[kind] == 0 or kinds.count(kind) >= process.limit:
                 continue
+            if process.only_first and library.row(state.stored) is not None:
+                continue
             left = state.starts[kind]
             starts = (*state.starts[:kind], left - 1 if left > 0 else left, *state.starts[kind + 1 :])
             going = Going(library.begun(kind, state.stored, points), True, state.now)
@@ -172,8 +179,9 @@ class Moves:
             yield from self._hook_ends_visibly(state, index, going, going.hook)
         elif isinstance(command, Execute) and not going.waits:
             yield from self._sends(state, index, going)
-            if self._may(state, "paused"):
-                yield Next(Move("is paused", index), self._with(_fault(state), index, going._replace(waits=True)))
+            if (stands_still := state.now > going.reserved) or self._may(state, "paused"):
+                paused = state if stands_still else _fault(state)
+                yield Next(Move("is paused", index), self._with(paused, index, going._replace(waits=True)))
         elif isinstance(command, Observe):
             yield from self._reads(state, index, going)
         if self._may(state, "crash"):
@@ -200,16 +208,21 @@ class Moves:
         if self._may(state, "reply lost"):
             stored = self._performed(state, going, going.since).stored
             if stored != state.stored:
-                yield Next(
-                    Move("reply lost", index), self._with(_fault(state)._replace(stored=stored), index, going)
-                )
+                after, lost = _fault(state)._replace(stored=stored), self._reserving(state, going, stored)
+                yield Next(Move("reply lost", index), self._with(after, index, lost))
         if self._may(state, "unavailable"):
             yield from self._given_up(_fault(state), index, going)
 
     def _statement(self, state: State, index: int, going: Going, sent: int, how: str) -> Iterator[Next]:
         answer = self._performed(state, going, sent)
         after = state._replace(stored=answer.stored)
+        going = self._reserving(state, going, answer.stored)
         yield self._told(Move("statement", index, how), after, index, going, answer.reply)
+
+    def _reserving(self, state: State, going: Going, stored: int) -> Going:
+        """With the time of its reservation, if this statement makes one."""
+        reserved = isinstance(self._library.asks(going.point), Open | Claim) and stored != state.stored
+        return going._replace(reserved=state.now) if reserved else going
 
     def _performed(self, state: State, going: Going, sent: int) -> Any:
         alive = []
@@ -220,13 +233,13 @@ class Moves:
             alive.append(holder)
         if going.owned and nonce not in alive:
             alive.append(nonce)
-        return self._library.perform(state.stored, going.point, state.now, sent, tuple(alive))
+        return self._library.perform(state.stored, going.point, state.clock, state.now, sent, tuple(alive))
 
     def _given_up(self, state: State, index: int, going: Going) -> Iterator[Next]:
         """The database did not answer for too long, and the pass ends with that."""
         wrote = self._performed(state, going, going.since).stored
         for committed in {None, wrote}:
-            stored = self._library.given_up(state.stored, going.point, state.now, committed=committed)
+            stored = self._library.given_up(state.stored, going.point, state.clock, committed=committed)
             how = "nothing was written" if committed is None else "it was written"
             yield Next(Move("unavailable", index, how), self._without(state._replace(stored=stored), index))
 
@@ -241,18 +254,16 @@ class Moves:
         command = self._library.asks(going.point)
         assert isinstance(command, Execute)
         decisions = self._library.stored(state.stored).decisions
-        broken = invariants.sending(state, going, command.operation, decisions)
-        request = self._request(state, going, command.operation)
+        oldest = self._configuration.declared.get("max_approval_age")
+        broken = invariants.sending(state, going, command.operation, decisions, oldest)
+        request = self._request(state, going)
         hook = Hook(request.started, len(state.requests))
         after = state._replace(requests=(*state.requests, request))
         yield Next(Move("sends", index), self._with(after, index, going._replace(hook=hook, cleared=False)), broken)
 
-    def _request(self, state: State, going: Going, operation: Operation) -> Request:
-        started = operation.latest.started
-        assert started is not None
-        begun = seconds_of(started)
-        declared = max(begun + self._process(going).lands, state.now)
-        return Request(PENDING, begun, declared, declared + self._configuration.late)
+    def _request(self, state: State, going: Going) -> Request:
+        declared = max(going.reserved + self._process(going).lands, state.now)
+        return Request(PENDING, going.reserved, declared, declared + self._configuration.late)
 
     def _reads(self, state: State, index: int, going: Going) -> Iterator[Next]:
         clear = bool(state.requests) and not any(
@@ -303,20 +314,21 @@ class Moves:
         """
         command = self._library.asks(going.point)
         assert isinstance(command, Execute)
-        request, timeout = self._request(state, going, command.operation), command.timeout
+        request, timeout = state.requests[hook.request], command.timeout
         if timeout is None or state.now - request.started <= timeout.total_seconds() or not going.owned:
             return
         until = state.now + self._process(going).lands
         sent = replaced(state.requests, hook.request, Request(PENDING, request.started, until, until))
-        late = going._replace(unrecorded=hook.request)
-        yield self._ends(_fault(state)._replace(requests=sent), index, late, "ambiguous", "sends late")
+        yield self._ends(_fault(state)._replace(requests=sent), index, going, "ambiguous", "sends late")
 
     def _ends(self, state: State, index: int, going: Going, how: str, name: str = "") -> Next:
         assert going.hook is not None
         began, seen = going.hook.began, going.hook.seen
         answer = seen if seen is not None else "accepted"
         reply = self._library.hook(going.point, began, state.now, how, answer)
-        return self._told(Move("hook ends", index, name or how), state, index, going._replace(hook=None), reply)
+        unrecorded = going.hook.request if seen is None else going.unrecorded
+        over = going._replace(hook=None, unrecorded=unrecorded)
+        return self._told(Move("hook ends", index, name or how), state, index, over, reply)
 
     def _checks(self, state: State, index: int, going: Going, command: Command[Any] | None) -> Iterator[Next]:
         answers = [Check.proceed()] if isinstance(command, Revalidate) else [None]
@@ -333,11 +345,12 @@ class Moves:
         was = library.asks(going.point)
         point = library.told(going.point, reply)
         going = going._replace(point=point, since=state.now, waits=False)
-        if isinstance(was, Record) and going.unrecorded >= 0 and self._end_is_known(state, going):
+        if isinstance(was, KeepLate) or (isinstance(was, Record) and self._end_is_known(state, going)):
             going = going._replace(unrecorded=-1)
         if library.asks(point) is None:
-            stored = library.left(state.stored, point, state.now)
-            return Next(move, self._without(state._replace(stored=stored), index))
+            stored = library.left(state.stored, point, state.clock)
+            broken = "what became of its attempt is kept nowhere" if going.unrecorded >= 0 else None
+            return Next(move, self._without(state._replace(stored=stored), index), broken)
         if not isinstance(library.asks(point), Open | Claim):
             going = going._replace(since=0)  # nobody asks
         return Next(move, self._with(state, index, going))
@@ -352,9 +365,9 @@ class Moves:
         if going.unrecorded < 0 or self._end_is_known(state, going):
             return state
         request = state.requests[going.unrecorded]
-        if request.state != PENDING:
-            return state
         until = request.started + self._process(going).lands
+        if request.state != PENDING or request.declared <= until:
+            return state
         back = replaced(state.requests, going.unrecorded, Request(PENDING, request.started, until, until))
         return state._replace(requests=back)
 
@@ -378,7 +391,7 @@ class Moves:
         if row is None:
             return
         for word, until in self._words(state, row):
-            stored = self._library.decided(state.stored, state.now, word, until)
+            stored = self._library.decided(state.stored, state.clock, word, until)
             if stored != state.stored:
                 how = word if until is None else f"{word} until {until} s"
                 said = state._replace(stored=stored, words=state.words - 1)
@@ -398,12 +411,10 @@ class Moves:
         if row.episode is None:
             return
         if row.episode.kind is Disposition.REVIEW:
-            yield from (("approved", None), ("approved", state.now + 2), ("rejected", None))
+            yield from (("approved", None), ("approved", state.clock + 2), ("rejected", None))
         elif effects(state.requests):
             yield "applied", None
-        elif self._configuration.declared.get("in_flight_window") is not None or not pending(
-            state.requests, state.now
-        ):
+        elif self._attested_early or not pending(state.requests, state.now):
             yield "not_applied", None
 
 

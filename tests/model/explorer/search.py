@@ -83,8 +83,10 @@ class Search:
                         self._came.append((self._states[state], move))
                         found.append(after)
                         problem = broken or self._problem(after)
-                        if problem:
-                            return problem, self._trace(state, move, after)
+                    else:
+                        problem = broken
+                    if problem:
+                        return problem, self._trace(state, move, after)
             level = found
         return None, ()
 

@@ -33,7 +33,8 @@ class Going(NamedTuple):
         hook: the hook that is going on.
         waits: it does nothing of its own before the next second.
         cleared: its latest read began when nothing sent before could land any more.
-        unrecorded: index of the request whose hook ended late and was not recorded yet; -1: none.
+        reserved: when its attempt was reserved.
+        unrecorded: index of the request whose hook has ended, which nothing stored says yet; -1: none.
     """
 
     point: int
@@ -42,6 +43,7 @@ class Going(NamedTuple):
     hook: Hook | None = None
     waits: bool = False
     cleared: bool = False
+    reserved: int = 0
     unrecorded: int = -1
 
 
@@ -56,6 +58,7 @@ class State(NamedTuple):
         faults: so many more things may go wrong.
         words: so many more things may the review desk say.
         starts: so many more passes of each kind may begin; -1: any number.
+        behind: so many seconds has the ledger's clock gone back.
     """
 
     now: int
@@ -65,6 +68,12 @@ class State(NamedTuple):
     faults: int
     words: int
     starts: tuple[int, ...]
+    behind: int = 0
+
+    @property
+    def clock(self) -> int:
+        """The ledger's clock."""
+        return self.now - self.behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class Deployed:
         limit: so many of its passes go on at the same time, at most.
         only_reads: it runs ``observe``.
         observe_now: it does not wait for ``retry_at``.
+        only_first: its passes begin only where no operation is recorded yet.
         times: so many of its passes begin, at most; None: any number.
         declared: what it declares otherwise than the configuration.
         lands: until so many seconds after its start an attempt's effect really lands, at the latest.
@@ -85,6 +95,7 @@ class Deployed:
     limit: int = 1
     only_reads: bool = False
     observe_now: bool = False
+    only_first: bool = False
     times: int | None = None
     declared: dict[str, Any] = field(default_factory=dict)
     lands: int = 1
@@ -104,6 +115,7 @@ FAULTS = frozenset(
         "refused",
         "refused for good",
         "interrupted",
+        "clock back",  # the ledger's clock goes back by a second
         "late send",  # a hook overruns its timeout, and its request goes out at its end
     }
 )
