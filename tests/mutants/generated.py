@@ -21,12 +21,21 @@ from tests.mutants.workshop import ROOT
 WANTED = 0.95
 # The modules that are scored, and the tests that answer for each: the pure ones, without a server.
 SCORED: dict[str, tuple[str, ...]] = {
-    "canonical": ("tests/unit/test_canonical.py", "tests/unit/test_values.py", "tests/unit/test_bad_input.py"),
-    "decide": ("tests/unit/test_decide.py", "tests/unit/test_property.py"),
-    "gates.state": ("tests/gates",),
-    "lifecycle": ("tests/unit",),
+    "canonical": (
+        "tests/unit/test_canonical.py",
+        "tests/unit/test_canonical_exactly.py",
+        "tests/unit/test_values.py",
+    ),
+    "decide": ("tests/unit/test_decide.py", "tests/unit/test_decide_exactly.py", "tests/unit/test_property.py"),
+    "gates.state": ("tests/gates/test_state.py", "tests/gates/test_events.py"),
+    "lifecycle": (
+        "tests/unit/test_lifecycle.py",
+        "tests/unit/test_lifecycle_checks.py",
+        "tests/unit/test_lifecycle_races.py",
+        "tests/unit/test_hostile_decisions.py",
+        "tests/unit/test_property.py",
+    ),
 }
-_NOT_FAST = ("tests/unit/test_property_world.py", "tests/gates/test_race.py", "tests/gates/test_stored.py")
 _COPIED = ("corrobo_core", "integrations", "tests", "examples", "pyproject.toml")
 _TREE = ROOT / "build" / "mutmut"
 _KILLED = (1, 3)  # pytest: a test failed, or could not run
@@ -76,8 +85,7 @@ def _run(module: str, children: int) -> None:
 
 
 def _settings(module: str) -> str:
-    ignored = [f"--ignore={path}" for path in _NOT_FAST]
-    options = ["-p", "no:cacheprovider", "-x", "-q", "--hypothesis-seed=0", *ignored]
+    options = ["-p", "no:cacheprovider", "-x", "-q", "--hypothesis-seed=0"]
     lists = {
         "source_paths": ["corrobo_core"],
         "only_mutate": [_file(module)],
