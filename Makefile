@@ -11,7 +11,7 @@ WORKERS ?= 2
 # e.g. make test PYTEST_ARGS='tests/unit -k decide'
 PYTEST_ARGS ?=
 
-.PHONY: help install demo check pgbouncer test test-newest test-wheel fuzz model mutants mutmut soak bench docs clean
+.PHONY: help install demo check pgbouncer test test-newest test-wheel fuzz model explore mutants mutmut soak bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
@@ -104,6 +104,10 @@ endif
 model: install  ## drive all ledgers by drawn steps and compare them, for long: make model EXAMPLES=2000 SEED=…
 	@$(SAY) "model-based tests, EXAMPLES=$(EXAMPLES) SEED=$(SEED)"
 	@CORROBO_MODEL_EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/model/test_machine.py -n $(WORKERS) --hypothesis-seed=$(SEED)
+
+explore: install  ## every interleaving of small worlds, each to its end: make explore ONLY='stale reads'
+	@$(SAY) "running tests/model/explorer"
+	@$(PY) -m tests.model.explorer $(if $(ONLY),--only '$(ONLY)')
 
 # e.g. make mutants MUTANTS='observe_sends the_lag_is_forgotten' JOBS=2
 JOBS ?= 1

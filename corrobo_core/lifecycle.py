@@ -471,12 +471,17 @@ class _Pass:
         stored = loaded.operation
         if made is None or stored is None:
             return _stored(loaded)
-        if stored.reserved and stored.latest.nonce == made.nonce:
-            # Somebody looked meanwhile, and nobody superseded the attempt: its outcome belongs there.
+        while stored is not None and stored.reserved and stored.latest.nonce == made.nonce:
+            # Others looked or decided meanwhile, and nobody superseded the attempt: its outcome belongs there. Each
+            # refusal means that one more of them has written.
             merged = evolve(overtaken(stored, mine, made), nonce=self._nonce())
             reply = yield from Record(merged)
             if isinstance(reply, Written):
                 return Conclusion(reply.operation, reply.reading.now)
+            loaded = yield from Load(self.call.key)
+            stored = loaded.operation
+            if stored is not None and stored.nonce == merged.nonce:  # only the reply was lost (C2)
+                return Conclusion(stored, loaded.reading.now)
         yield from KeepLate(self.call.key, made.number, made.nonce, late_evidence(mine, made))
         return _stored((yield from Load(self.call.key)))
 

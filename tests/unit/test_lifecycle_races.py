@@ -225,14 +225,38 @@ def test_C2_an_attempt_that_somebody_looked_at_meanwhile_gets_its_outcome(eviden
     assert pass_.sent == 1
 
 
-def test_C2_a_merge_that_is_refused_too_leaves_late_evidence() -> None:
+def test_C2_a_merge_that_is_refused_too_is_tried_again_on_what_is_stored_then() -> None:
+    """Somebody looked, and the desk decided: two writes between the attempt's send and its outcome (L9, R8)."""
+    pass_, reserved = attempting(Evidence.UNKNOWN)
+    pass_.refused(Record)
+    looked = evolve(reserved, version=2, nonce="other.3")
+    pass_.loaded(looked, now=12, holder=Holder.RUNNING)
+    pass_.refused(Record)
+    pass_.loaded(evolve(looked, version=3, nonce="desk.1"), now=12, holder=Holder.RUNNING)
+    merged = pass_.recorded(now=13)
+    assert (merged.latest.outcome, merged.latest.ended, merged.version) == (Outcome.RESPONDED, at(1), 4)
+    end = pass_.end()
+    assert (end.operation, end.now) == (merged, at(13))
+
+
+def test_C2_a_merge_whose_reply_was_lost_recognises_its_own_row() -> None:
+    pass_, reserved = attempting(Evidence.UNKNOWN)
+    pass_.refused(Record)
+    pass_.loaded(evolve(reserved, version=2, nonce="other.3"), now=12, holder=Holder.RUNNING)
+    merged = evolve(pass_.refused(Record), version=3)
+    pass_.loaded(merged, now=13)
+    assert pass_.end().operation == merged
+
+
+def test_C2_a_merge_into_an_attempt_that_was_superseded_leaves_late_evidence() -> None:
     pass_, reserved = attempting()
     pass_.refused(Record)
     pass_.loaded(evolve(reserved, version=2, nonce="other.3"), now=12, holder=Holder.RUNNING)
     pass_.refused(Record)
+    complete = operation(attempt(Outcome.UNRECORDED, nonce="me.1"), version=4, disposition=Disposition.COMPLETE)
+    pass_.loaded(complete, now=12)
     pass_.expect(KeepLate)
     pass_.reply(None)
-    complete = operation(attempt(Outcome.UNRECORDED, nonce="me.1"), version=4, disposition=Disposition.COMPLETE)
     pass_.loaded(complete, now=13)
     assert pass_.end().operation == complete
 

@@ -24,6 +24,8 @@ def declared(window: int | None = 1, **more: Any) -> dict[str, Any]:
     return {**bounds, "retry": RetryPolicy(max_attempts=2, backoff=_EVERY_SECOND), "poll": _EVERY_SECOND, **more}
 
 
+_NOT_DECLARED = {"in_flight_window": None, "execute_timeout": None}
+
 WORKERS = (Deployed("worker", limit=2),)
 RECOVERER = Deployed("recoverer", only_reads=True, times=1)
 IMPATIENT = Deployed("recoverer", observe_now=True, times=1)
@@ -159,6 +161,14 @@ FULL = (
         faults=frozenset({"crash"}),
     ),
     Configuration(
+        "declared since a deploy",
+        "the first attempt was sent when nobody could say how long an effect may take",
+        (Deployed("new worker", limit=2), Deployed("old worker", only_first=True, lands=3, declared=_NOT_DECLARED)),
+        declared(),
+        words=1,
+        faults=frozenset({"crash"}),
+    ),
+    Configuration(
         "clock steps",
         "the ledger's clock goes back; a worker's own is decades ahead throughout",
         WORKERS,
@@ -200,18 +210,23 @@ def _smaller(name: str, *faults: str, **changes: Any) -> Configuration:
     return replace(_FULL[name], faults=frozenset(faults), **{"budget": 1, **changes})
 
 
+def _one_of_each(name: str) -> tuple[Deployed, ...]:
+    return tuple(replace(process, limit=1) for process in _FULL[name].processes)
+
+
 QUICK = (
     _smaller("crashes", "crash", "owner lost"),
-    _smaller("attested", "read fails"),
-    _smaller("reviews", "crash", processes=(Deployed("worker"),)),
+    _smaller("attested", "read fails", processes=_one_of_each("attested")),
+    _smaller("reviews", "crash", processes=_one_of_each("reviews")[:1]),
     _smaller("stale reads"),
     _smaller("no window"),
     _smaller("converging"),
     _smaller("answers after the effect"),
     _smaller("answers", "no answer", "refused", "refused for good", "not sent"),
-    _smaller("slower since a deploy"),
+    _smaller("declared since a deploy", words=0),
+    _smaller("slower since a deploy", processes=_one_of_each("slower since a deploy")),
     _smaller("clock steps", "clock back"),
-    _smaller("searching", processes=(Deployed("worker"),)),
+    _smaller("searching", processes=_one_of_each("searching")),
     _smaller("overruns", "late send", "crash", "read fails"),
     _smaller("rolling deploy"),
     _smaller("pauses", "paused", "owner lost", budget=2),

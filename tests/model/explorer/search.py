@@ -27,6 +27,8 @@ class Explored:
         broken: the rule that breaks; None if none does.
         trace: the shortest way there, one line for each move.
         seconds: of processor time.
+        moves: what can happen, and to whom: the names of moves, with what their pass asks.
+        reasons: why an operation can be where it is.
     """
 
     configuration: str
@@ -37,6 +39,8 @@ class Explored:
     broken: str | None
     trace: tuple[str, ...]
     seconds: float
+    moves: frozenset[str]
+    reasons: frozenset[str]
 
 
 class Search:
@@ -47,9 +51,11 @@ class Search:
         self._library = Library(configuration)
         self._moves = Moves(configuration, self._library)
         self._finishing = Finishing(self._library, self._moves)
+        self._teller = Teller(self._library)
         self._states: dict[State, int] = {}
         self._came: list[tuple[int, Move]] = []
         self._transitions = 0
+        self._met: set[tuple[Move, int]] = set()
 
     def run(self) -> Explored:
         """Explore it."""
@@ -66,6 +72,8 @@ class Search:
             broken,
             trace,
             process_time() - began,
+            frozenset(self._teller.named(*met) for met in self._met),
+            frozenset(row.reason for row in rows if row.reason),
         )
 
     def _explore(self) -> tuple[str | None, tuple[str, ...]]:
@@ -78,6 +86,9 @@ class Search:
             for state in level:
                 for move, after, broken in self._moves.of(state):
                     self._transitions += 1
+                    self._met.add(
+                        (move, state.passes[move.about].point if 0 <= move.about < len(state.passes) else -1)
+                    )
                     if after not in self._states:
                         self._states[after] = len(self._came)
                         self._came.append((self._states[state], move))
@@ -100,8 +111,7 @@ class Search:
         steps = [(state, move, after)]
         for before, how, then in self._back(states, self._states[state]):
             steps.append((before, how, then))
-        teller = Teller(self._library)
-        return tuple(teller.line(*step) for step in reversed(steps))
+        return tuple(self._teller.line(*step) for step in reversed(steps))
 
     def _back(self, states: list[State], index: int) -> Iterator[tuple[State, Move, State]]:
         while index > 0:

@@ -24,6 +24,13 @@ class Teller:
             parts.append("outside: " + ", ".join(request.state for request in after.requests))
         return "  |  ".join([f"{said:<60}", *parts]).rstrip()
 
+    def named(self, move: Move, point: int) -> str:
+        """What a move is, and what its pass asks at it: "Record: crash"."""
+        how = f" ({move.how})" if move.how else ""
+        if move.about < 0:
+            return move.name + how
+        return f"{self._asks(point)}: {move.name}{how}"
+
     def _what(self, before: State, move: Move, after: State) -> str:
         how = f" ({move.how})" if move.how else ""
         if move.name == "a second passes":
@@ -44,9 +51,10 @@ class Teller:
         return f"{new.pop() if new else 'a pass'} begins:"
 
     def _asked(self, before: State, index: int) -> str:
-        if index >= len(before.passes):
-            return "Open"
-        return type(self._library.asks(before.passes[index].point)).__name__
+        return self._asks(before.passes[index].point if index < len(before.passes) else -1)
+
+    def _asks(self, point: int) -> str:
+        return "Open" if point < 0 else type(self._library.asks(point)).__name__
 
 
 def _row(row: Operation | None) -> str:
