@@ -71,7 +71,8 @@ class Moves:
         self._faults, self._lag = configuration.faults, configuration.lag
         self._answers_after_effect = bool(configuration.declared.get("responds_after_effect"))
         # Who attests before a window is over relies on the read after it.
-        declares = configuration.declared.get("in_flight_window") is not None
+        declared = [{**configuration.declared, **process.declared} for process in configuration.processes]
+        declares = all(one.get("in_flight_window") is not None for one in declared)
         self._attested_early = declares and configuration.proves_absence
 
     def first(self) -> State:
