@@ -357,9 +357,11 @@ class Moves:
         return Next(move, self._with(state, index, going))
 
     def _end_is_known(self, state: State, going: Going) -> bool:
+        """Of the latest attempt that it made: one before that was not sent."""
         row = self._library.row(state.stored)
-        mine = self._library.nonce(going.point) + "."
-        return row is not None and any(a.nonce.startswith(mine) and (a.ended or a.abandoned) for a in row.attempts)
+        name = self._library.nonce(going.point) + "."
+        mine = [attempt for attempt in row.attempts if attempt.nonce.startswith(name)] if row is not None else []
+        return bool(mine) and (mine[-1].ended or mine[-1].abandoned) is not None
 
     def _unrecorded(self, state: State, going: Going) -> State:
         """A late request whose late end nobody will know: its contract promises what it promised at the start."""
