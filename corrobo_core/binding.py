@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 from corrobo_core.canonical import MAX_INTENT_BYTES, canonical_json, check_intent, fingerprint, is_plain, plain_json
 from corrobo_core.errors import ContractError, IdentityError, IntentError
 from corrobo_core.frozen import frozen
+from corrobo_core.kinds import is_of_another_class
 from corrobo_core.records import JSON
 
 __all__ = ["Bound", "Parameters", "adapter_for", "check_identity", "operation_id_from"]
@@ -121,7 +122,11 @@ class Parameters:
         values = self.load(text)
         again = values["intent"] if self._model is not None else values
         if not (again == valid if is_plain(valid) else self._dump_json(again) == form and _is_same(valid, again)):
-            raise IntentError("intent", "does not come back from storage as it was; look for excluded fields")
+            raise IntentError(
+                "intent",
+                "does not come back from storage as it was; look for excluded fields, for subclasses of what is"
+                " annotated, and for unions of models that nothing tells apart",
+            )
         return Bound(values, text, self._fingerprint(form, text))
 
     def _plainly(self, given: Mapping[str, Any]) -> str | None:
@@ -196,12 +201,14 @@ class Parameters:
 
 def _is_same(valid: object, again: object) -> bool:
     """Whether a validated value came back whole: fields that are not stored would have their defaults again."""
-    if type(valid) is not type(again):
-        return True  # an annotation that says nothing: what was a tuple is a list now
     if isinstance(valid, Mapping) and isinstance(again, Mapping):
         return all(_is_same(item, again.get(key, item)) for key, item in valid.items())
+    if is_of_another_class(valid, again):  # a subclass without its own fields, or the wrong one of a union
+        return False
     if isinstance(valid, (list, tuple)) and isinstance(again, (list, tuple)):
         return len(valid) == len(again) and all(map(_is_same, valid, again))
+    if type(valid) is not type(again):
+        return True  # an annotation that says nothing: what was a tuple is a list now
     if isinstance(valid, BaseModel) or is_dataclass(valid):
         return _is_same(vars(valid), vars(again)) if hasattr(valid, "__dict__") else valid == again
     return valid == again or type(valid).__eq__ is object.__eq__

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -126,6 +126,7 @@ VALUES: list[tuple[Any, Any]] = [
     (Annotated[int, Field(gt=0)], 1),
     (Any, {"free": [1, None]}),
     (Drops, Drops(kept=1)),
+    (Item | Pair, Pair(1, "x")),
 ]
 
 
@@ -133,6 +134,7 @@ def test_I2_without_an_annotation_hooks_get_what_json_makes_of_it() -> None:
     def effect(x): ...  # type: ignore[no-untyped-def]
 
     assert bind(effect, (1, UUID(int=3))).values["x"] == [1, str(UUID(int=3))]
+    assert bind(effect, [Drops(kept=1), Size.SMALL]).values["x"] == [{"kept": 1}, "s"]
 
 
 @pytest.mark.parametrize(("annotation", "value"), VALUES, ids=lambda value: getattr(value, "__name__", ""))
@@ -207,6 +209,36 @@ class Rewrites(BaseModel):
         return text + "!"
 
 
+class Charge(BaseModel):
+    cents: int
+
+
+class ChargeWithFee(Charge):
+    fee: int = 0
+
+
+class Payout(BaseModel):
+    cents: int
+
+
+@dataclass
+class Street(Address):
+    number: int = 0
+
+
+class Colour(Enum):
+    SMALL = "s"
+
+
+class Tint(Enum):
+    SMALL = "s"
+
+
+class Point(NamedTuple):
+    left: int
+    right: str
+
+
 def order(order: Order) -> None: ...
 def number(amount: float) -> None: ...
 def moment(at: datetime) -> None: ...
@@ -215,6 +247,12 @@ def drops(x: Drops) -> None: ...
 def many_drops(x: list[dict[str, tuple[Drops, ...]]]) -> None: ...
 def rewrites(x: Rewrites) -> None: ...
 def node(x: Node) -> None: ...
+def charge(x: Charge) -> None: ...
+def charges(x: Sequence[dict[str, Charge]]) -> None: ...
+def either(x: Charge | Payout) -> None: ...
+def address(x: Address) -> None: ...
+def choice(x: Colour | Tint) -> None: ...
+def pairs(x: list[Pair | Point]) -> None: ...
 
 
 LOOP = Node()
@@ -243,6 +281,12 @@ REFUSED: list[tuple[Callable[..., Any], Any, str, str]] = [
     (drops, Drops(kept=1, dropped=5), "intent", "does not come back"),
     (many_drops, [{"x": (Drops(kept=1), Drops(kept=1, dropped=5))}], "intent", "does not come back"),
     (rewrites, Rewrites(text="x"), "intent", "does not come back"),
+    (charge, ChargeWithFee(cents=1, fee=5), "intent", "subclasses"),
+    (charges, ({"x": ChargeWithFee(cents=1)},), "intent", "subclasses"),
+    (either, Payout(cents=1), "intent", "unions"),
+    (address, Street("Main", number=7), "intent", "subclasses"),
+    (choice, Tint.SMALL, "intent", "unions"),
+    (pairs, [Point(1, "x")], "intent", "unions"),
     (node, LOOP, "intent", "cannot be stored"),
 ]
 
