@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from corrobo_core.canonical import MAX_VALUE_BYTES, decode_value, encode_value
 from corrobo_core.records import Unstorable
@@ -196,7 +196,27 @@ class Point:
     at: datetime
 
 
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    id: UUID
+    amount: Decimal
+    at: datetime
+    status: Status
+    lines: tuple[int, ...]
+
+
 TYPED: list[tuple[Any, Any]] = [
+    (
+        Strict,
+        Strict(
+            id=UUID(int=1),
+            amount=Decimal("1.10"),
+            at=datetime(2026, 1, 1, tzinfo=UTC),
+            status=Status.OPEN,
+            lines=(1, 2),
+        ),
+    ),
     (Refund, Refund(id=2**60, amount=Decimal("1.10"), n="a\x00\ud800", raw=b"\x00\xff", rate=math.inf)),
     (Point, Point(-0.5, datetime(2026, 1, 1, tzinfo=UTC))),
     (Status, Status.OPEN),
@@ -233,3 +253,49 @@ def test_a_value_of_another_type_than_declared_is_kept_as_it_is() -> None:
     stored = kind.encode({"unexpected": "\x00"})
     assert decode_value(json.loads(json.dumps(stored))) == {"unexpected": "\x00"}
     assert kind.decode(stored) is LOST
+
+
+class Captured(BaseModel):
+    id: str
+
+
+class Declined(BaseModel):
+    id: str
+
+
+class Late(Captured):
+    reason: str = "weekend"
+
+
+class Answer(BaseModel):
+    result: Captured | Declined
+
+
+class Colour(Enum):
+    OPEN = "open"
+
+
+AMBIGUOUS: list[tuple[Any, Any]] = [
+    (Captured | Declined, Declined(id="x")),
+    (list[Captured | Declined], [Captured(id="x"), Declined(id="x")]),
+    (dict[str, Captured | Declined], {"one": Declined(id="x")}),
+    (Answer, Answer(result=Declined(id="x"))),
+    (Colour | Status, Status.OPEN),
+]
+
+
+@pytest.mark.parametrize(("declared", "value"), AMBIGUOUS, ids=lambda value: getattr(value, "__name__", ""))
+def test_T4_a_value_that_would_come_back_as_another_class_is_lost_and_kept_in_its_row(
+    declared: Any, value: Any
+) -> None:
+    """The payment was declined; after a restart it must not read as captured."""
+    kind = ValueType(TypeAdapter(declared))
+    stored = json.loads(json.dumps(kind.encode(value)))
+    assert kind.decode(stored) is LOST
+    assert not kind.fits(stored)
+    assert stored["value"] == TypeAdapter(declared).dump_python(value, mode="json")
+
+
+def test_T4_a_subclass_comes_back_as_what_was_declared() -> None:
+    kind = ValueType(TypeAdapter(Captured))
+    assert kind.decode(kind.encode(Late(id="x"))) == Captured(id="x")
