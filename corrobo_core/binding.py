@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any, NotRequired, get_type_hints
 
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -73,6 +73,7 @@ class Parameters:
         self.effect, self.limit, self.volatile = effect, limit, _checked_volatile(effect, volatile)
         self.signature = inspect.Signature(parameters)
         self.names = tuple(parameter.name for parameter in parameters)
+        self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self._keyword_only = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
         self._fn, self._model = fn, model
         limit_: object = limit
@@ -92,6 +93,8 @@ class Parameters:
         for name in self.names:  # one by one, so that the error names the parameter
             adapter_for(self.effect, f"parameter {name}", hints.get(name, Any))
         fields = {name: hints.get(name, Any) for name in self.names}
+        for name in self._defaults:  # one recorded by an earlier release may lack it
+            fields[name] = NotRequired[fields[name]]
         return adapter_for(self.effect, "parameters", TypedDict("Intent", fields))  # type: ignore[operator]
 
     @cached_property
@@ -147,7 +150,7 @@ class Parameters:
             value: Any = self._adapter.validate_json(intent)
         except ValidationError as error:
             raise IntentError(_path(error), f"does not come back from storage: {_problem(error)}") from None
-        return {"intent": value} if self._model is not None else value
+        return {"intent": value} if self._model is not None else {**self._defaults, **value}
 
     def recorded(self, intent: str, bound: str) -> dict[str, Any]:
         """`load`, for an intent as the ledger has it, which was recorded with the fingerprint ``bound``.

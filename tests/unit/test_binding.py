@@ -341,6 +341,17 @@ class Client: ...
 def with_client(client: Client) -> None: ...
 
 
+def test_I2_a_volatile_parameter_that_came_later_has_its_default_in_intents_recorded_before() -> None:
+    def before(order: str) -> None: ...
+    def today(order: str, trace: str = "none", *, tags: tuple[str, ...] = ()) -> None: ...
+
+    recorded = bind(before, "o1")
+    kind = parameters(today, volatile=("trace", "tags"))
+    assert kind.bind(("o1", "t-7"), {}).fingerprint == recorded.fingerprint
+    values = kind.recorded(recorded.intent, recorded.fingerprint)
+    assert kind.as_arguments(values) == (("o1", "none"), {"tags": ()})
+
+
 def test_a_type_that_cannot_be_validated_is_named() -> None:
     with pytest.raises(ContractError) as caught:
         bind(with_client, Client())
