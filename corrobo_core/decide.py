@@ -29,7 +29,8 @@ class Facts:
         began: lower bound of the ledger time at which the observation began (D4a).
         looks: consecutive looks without an answer, before this one.
         policy: the contract's declarations.
-        granted: a person attested that no attempt so far was applied, and allows one more (R8).
+        granted_at: ledger time at which a person attested that no attempt so far was applied, and allowed one more
+            (R8); None if nobody did.
     """
 
     evidence: Evidence
@@ -39,7 +40,7 @@ class Facts:
     began: datetime
     looks: int
     policy: Policy
-    granted: bool = False
+    granted_at: datetime | None = None
 
 
 @frozen
@@ -90,10 +91,13 @@ def _counted_from(attempt: AttemptRecord) -> datetime:
     return end if overran else attempt.started
 
 
-def _unsettled(facts: Facts) -> list[AttemptRecord]:
+def _unsettled(facts: Facts, when: datetime | None = None) -> list[AttemptRecord]:
+    """The attempts that had not settled when the observation began, or at another time."""
+    moment = when or facts.began
+
     def settled(attempt: AttemptRecord) -> bool:
         at = settlement(attempt)
-        return at is not None and (at is ALWAYS or facts.began > at)
+        return at is not None and (at is ALWAYS or moment > at)
 
     attempts = [_as_read_today(attempt, facts) for attempt in facts.attempts]
     return [attempt for attempt in attempts if not settled(attempt)]
@@ -130,6 +134,11 @@ def _running(facts: Facts) -> bool:
 
 def _settling(facts: Facts) -> bool:
     return any(settlement(attempt) is not None for attempt in _unsettled(facts))
+
+
+def _attested_too_early(facts: Facts) -> bool:
+    """Something could still land when the person looked, and only a read could tell whether it has."""
+    return any(settlement(attempt) is not None for attempt in _unsettled(facts, facts.granted_at))
 
 
 def _window_unknown(facts: Facts) -> bool:
@@ -234,14 +243,16 @@ TABLE: tuple[Row, ...] = (
 )
 
 # A person attested that no attempt so far was applied (R8): it overrides policy, used-up attempts and missing
-# windows. Declared windows are still waited out, and what the read shows still comes first.
-GRANTED: tuple[Row, ...] = tuple(
-    row
-    for evidence in (Evidence.UNKNOWN, Evidence.NOT_APPLIED)
-    for row in (
-        Row(evidence, _settling, Disposition.RETRY, Reason.SETTLING, _all_settled),
-        Row(evidence, _any, Disposition.RETRY, Reason.ATTESTED_NOT_APPLIED, _next_attempt),
-    )
+# windows. Declared windows are still waited out, and what the read shows still comes first. Where the read cannot
+# tell, the person's word must be about what can land no more.
+_SETTLING = Disposition.RETRY, Reason.SETTLING, _all_settled
+_GRANTED = Disposition.RETRY, Reason.ATTESTED_NOT_APPLIED, _next_attempt
+GRANTED: tuple[Row, ...] = (
+    Row(Evidence.UNKNOWN, _settling, *_SETTLING),
+    Row(Evidence.UNKNOWN, _attested_too_early, Disposition.INVESTIGATE, Reason.ATTESTED_TOO_EARLY, _next_look),
+    Row(Evidence.UNKNOWN, _any, *_GRANTED),
+    Row(Evidence.NOT_APPLIED, _settling, *_SETTLING),
+    Row(Evidence.NOT_APPLIED, _any, *_GRANTED),
 )
 
 
@@ -250,7 +261,7 @@ def decide(facts: Facts) -> Decision:
 
     Source: semantics section 5, D1, D7, R8.
     """
-    for row in (*GRANTED, *TABLE) if facts.granted else TABLE:
+    for row in TABLE if facts.granted_at is None else (*GRANTED, *TABLE):
         if row.evidence is facts.evidence and row.condition(facts):
             return Decision(row.disposition, row.reason or facts.reason, row.when(facts))
     raise AssertionError("the table has a last row for every evidence")

@@ -423,7 +423,7 @@ class _Pass:
                 began=look.began,
                 looks=operation.looks,
                 policy=self.call.policy,
-                granted=grant is not None,
+                granted_at=None if grant is None else grant.decided_at,
             )
         )
         history = look.history if grant is None else with_attestation(look.history, grant, Evidence.NOT_APPLIED)

@@ -104,6 +104,7 @@ class Reason(StrEnum):
     SAFE_RETRY = "SAFE_RETRY"
     # From a person's attestation (R8):
     ATTESTED_NOT_APPLIED = "ATTESTED_NOT_APPLIED"
+    ATTESTED_TOO_EARLY = "ATTESTED_TOO_EARLY"
     # Not from evidence:
     NEVER_SENT = "NEVER_SENT"
     IN_PROGRESS = "IN_PROGRESS"

@@ -12,6 +12,7 @@ CONDITIONS = {
     "_any": "",
     "_running": "an earlier attempt is unrecorded and its owner lives",
     "_settling": "some attempt not settled when the observation began, its window known",
+    "_attested_too_early": "some attempt not settled when the person decided, its window known",
     "_window_unknown": "some attempt not settled, no window recorded for it",
     "_refused_for_good": "the latest attempt was refused for good",
     "_not_retryable": "policy forbids retry",

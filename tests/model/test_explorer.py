@@ -85,11 +85,12 @@ FOUND = {
     "an_incomplete_read_proves_absence": "searching",
     "cancelled_means_not_sent": "lost replies",
     "memory_writes_whatever_the_version": "crashes",
-    "nobody_waits_for_a_window": "attested",
+    "nobody_waits_for_a_window": "crashes",
     "settled_in_the_last_moment": "crashes",
     "the_lag_is_forgotten": "stale reads",
     "the_read_is_dated_by_its_end": "crashes",
     "the_worker_s_clock_decides": "clock steps",
+    "whoever_looks_too_early_has_the_last_word": "attested",
 }
 
 

@@ -14,8 +14,8 @@ SETTLEMENT = (
         "settled_in_the_last_moment",
         "D4",
         _DECIDE,
-        "facts.began > at)",
-        "facts.began >= at)",
+        "moment > at)",
+        "moment >= at)",
         "A payment that lands in the last moment of its window is missed by that read, and paid twice.",
     ),
     Mutant(
@@ -62,8 +62,8 @@ SETTLEMENT = (
         "nobody_waits_for_a_window",
         "D2",
         _DECIDE,
-        "    Row(Evidence.NOT_APPLIED, _settling, Disposition.RETRY, Reason.SETTLING, _all_settled),\n",
-        "",
+        "    return [attempt for attempt in attempts if not settled(attempt)]\n",
+        "    return []\n",
         "A lost response is followed by a second request while the first is on its way: every timeout pays twice.",
     ),
     Mutant(

@@ -13,28 +13,39 @@ RETRY = Disposition.RETRY
 
 
 def decided(
-    evidence: Evidence, made: AttemptRecord, began: float, declared: Policy, *, granted: bool = False
+    evidence: Evidence, made: AttemptRecord, began: float, declared: Policy, *, granted: float | None = None
 ) -> Decision:
-    return decide(Facts(evidence, Reason.NOT_ESTABLISHED, (made,), False, at(began), 0, declared, granted))
+    granted_at = None if granted is None else at(granted)
+    return decide(Facts(evidence, Reason.NOT_ESTABLISHED, (made,), False, at(began), 0, declared, granted_at))
 
 
 @pytest.mark.parametrize("evidence", [Evidence.UNKNOWN, Evidence.NOT_APPLIED])
 def test_R8_a_grant_allows_one_more_where_evidence_and_policy_do_not(evidence: Evidence) -> None:
     once = policy(max_attempts=1)
     assert decided(evidence, attempt(), 100, once).disposition is Disposition.INVESTIGATE
-    assert decided(evidence, attempt(), 100, once, granted=True) == Decision(RETRY, Reason.ATTESTED_NOT_APPLIED)
+    assert decided(evidence, attempt(), 100, once, granted=99) == Decision(RETRY, Reason.ATTESTED_NOT_APPLIED)
 
 
 @pytest.mark.parametrize("evidence", [Evidence.UNKNOWN, Evidence.NOT_APPLIED])
 def test_R8_a_grant_waits_for_a_window_that_is_known(evidence: Evidence) -> None:
     waits = Decision(RETRY, Reason.SETTLING, at(10 + TICK))
-    assert decided(evidence, attempt(), 10, policy(), granted=True) == waits
+    assert decided(evidence, attempt(), 10, policy(), granted=5) == waits
 
 
 @pytest.mark.parametrize("evidence", [Evidence.APPLIED, Evidence.CONFLICTED, Evidence.PENDING])
 def test_R8_a_grant_says_nothing_against_what_is_seen(evidence: Evidence) -> None:
     seen = decided(evidence, attempt(), 100, policy())
-    assert decided(evidence, attempt(), 100, policy(), granted=True) == seen
+    assert decided(evidence, attempt(), 100, policy(), granted=99) == seen
+
+
+def test_R8_whoever_looks_before_the_window_is_over_needs_a_read_after_it() -> None:
+    """It could still land when the person looked: where the read cannot tell, the person is asked again."""
+    again = Decision(Disposition.INVESTIGATE, Reason.ATTESTED_TOO_EARLY, at(100) + policy().poll.delay(0))
+    once_more = Decision(RETRY, Reason.ATTESTED_NOT_APPLIED)
+    assert decided(Evidence.UNKNOWN, attempt(), 100, policy(), granted=10) == again
+    assert decided(Evidence.UNKNOWN, attempt(), 100, policy(), granted=10 + TICK) == once_more
+    assert decided(Evidence.NOT_APPLIED, attempt(), 100, policy(), granted=1) == once_more
+    assert decided(Evidence.UNKNOWN, attempt(window=None), 100, policy(None), granted=1) == once_more
 
 
 @pytest.mark.parametrize("window", [None, 10], ids=["no window", "a window"])

@@ -119,6 +119,43 @@ def test_R8_a_grant_counts_although_the_key_may_have_expired(
     assert end.disposition is Disposition.COMPLETE
 
 
+def test_R8_what_lands_after_the_person_has_looked_is_not_sent_again_by_a_pass_that_cannot_see_it(
+    world: World, ledger: WatchedLedger, clock: Clock
+) -> None:
+    credit = SYNC.effect(world, execute=failing(TimeoutError()), observe=blind, in_flight_window=10 * SECOND)
+    asked = SYNC.run(ledger, credit)
+    clock.pass_by(1)
+    ReviewDesk(ledger).not_applied("r1", token=asked.token, reviewer="ann")
+    world.credit("r1")  # the first request lands, within its window
+    assert SYNC.run(ledger, credit, observe_now=True).reason == Reason.SETTLING.value
+    clock.pass_by(10)
+    again = SYNC.run(ledger, credit)
+    assert (again.disposition, again.reason) == (Disposition.INVESTIGATE, Reason.ATTESTED_TOO_EARLY.value)
+    assert again.token != asked.token, "the person is asked again"
+    assert len(again.attempts) == 1
+    ReviewDesk(ledger).applied(credit, "r1", 1, token=again.token, reviewer="ann")
+    assert SYNC.run(ledger, credit).disposition is Disposition.COMPLETE
+    assert world.sent == ["r1"]
+
+
+def test_R8_the_word_of_a_person_who_looked_late_enough_counts_without_a_read(
+    world: World, ledger: WatchedLedger, clock: Clock
+) -> None:
+    ends: list[BaseException] = [TimeoutError()]
+
+    def execute(attempt: Attempt, reference: str) -> int:
+        if ends:
+            raise ends.pop()
+        return world.credit(reference)
+
+    credit = SYNC.effect(world, execute=execute, observe=blind, in_flight_window=10 * SECOND)
+    asked = SYNC.run(ledger, credit)
+    clock.pass_by(11)
+    ReviewDesk(ledger).not_applied("r1", token=asked.token, reviewer="ann")
+    assert len(SYNC.run(ledger, credit).attempts) == 2
+    assert world.sent == ["r1"]
+
+
 def test_R8_an_attempt_that_was_not_sent_uses_up_no_grant(
     world: World, ledger: WatchedLedger, clock: Clock
 ) -> None:

@@ -110,7 +110,8 @@ FULL = (
         WORKERS,
         declared(retry=RetryPolicy(max_attempts=1)),
         words=1,
-        faults=frozenset({"crash"}),
+        faults=frozenset({"crash", "read fails"}),
+        budget=2,
     ),
     Configuration(
         "converging",
@@ -216,7 +217,7 @@ def _one_of_each(name: str) -> tuple[Deployed, ...]:
 
 QUICK = (
     _smaller("crashes", "crash", "owner lost"),
-    _smaller("attested", "read fails", processes=_one_of_each("attested")),
+    _smaller("attested", "read fails", budget=2, processes=_one_of_each("attested")),
     _smaller("reviews", "crash", processes=_one_of_each("reviews")[:1]),
     _smaller("stale reads"),
     _smaller("no window"),

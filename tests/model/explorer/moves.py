@@ -73,7 +73,7 @@ class Moves:
         # Who attests before a window is over relies on the read after it.
         declared = [{**configuration.declared, **process.declared} for process in configuration.processes]
         declares = all(one.get("in_flight_window") is not None for one in declared)
-        self._attested_early = declares and configuration.proves_absence
+        self._attested_early = declares
 
     def first(self) -> State:
         """Nothing was asked yet."""
@@ -369,10 +369,14 @@ class Moves:
             return state
         request = state.requests[going.unrecorded]
         until = request.started + self._process(going).lands
-        if request.state != PENDING or request.declared <= until:
+        if request.state == PENDING and request.declared > until:
+            kept = request._replace(declared=until, until=until)
+        elif request.state == LANDED and request.landed > until:
+            kept = request._replace(landed=until)
+        else:
             return state
-        back = replaced(state.requests, going.unrecorded, Request(PENDING, request.started, until, until))
-        return state._replace(requests=back)
+        back = replaced(state.requests, going.unrecorded, kept)
+        return state._replace(requests=later(back, state.now, self._lag))
 
     def _process(self, going: Going) -> Deployed:
         return self._configuration.processes[self._library.passes.points[going.point].kind]

@@ -16,7 +16,7 @@ class Request(NamedTuple):
 
     Attributes:
         state: it can land, or has perhaps landed unseen; a read has seen it; or it never will.
-        started: when its attempt was reserved, while it can land.
+        started: when its attempt was reserved; 0 once every read sees it.
         declared: until when it may land, as its contract says.
         until: until when it may really land; later than ``declared`` in a dishonest world only.
         landed: when it was first seen; 0 again once every read sees it.
@@ -56,12 +56,12 @@ def replaced(requests: Requests, index: int, request: Request) -> Requests:
 
 def lands(requests: Requests, index: int, now: int) -> Requests:
     """One more effect is there for certain."""
-    return replaced(requests, index, Request(LANDED, landed=now))
+    return replaced(requests, index, Request(LANDED, requests[index].started, landed=now))
 
 
 def later(requests: Requests, now: int, lag: int) -> Requests:
     """The same a moment later: what landed long ago is seen by every read."""
-    return tuple([r._replace(landed=0) if 0 < r.landed < now - lag else r for r in requests])
+    return tuple([Request(LANDED) if r.state == LANDED and r.landed < now - lag else r for r in requests])
 
 
 def absent(requests: Requests, now: int) -> Requests:
@@ -85,4 +85,4 @@ def _ways(request: Request, now: int, lag: int) -> list[tuple[int, Request]]:
     if request.state == LANDED:
         return [(1, request), (0, request)] if now - lag < request.landed else [(1, request)]
     unseen = request if now - lag <= request.until else NEVER
-    return [(0, unseen), (1, Request(LANDED, landed=min(now, request.until)))]
+    return [(0, unseen), (1, Request(LANDED, request.started, landed=min(now, request.until)))]

@@ -164,6 +164,8 @@ class Foreseen:
         if known:
             return End("RETRY", "SETTLING", evidence, self._at(max(known)) + _MOMENT)
         if granted:
+            if evidence == "UNKNOWN" and not all(self._was_over(each, granted) for each in self._sent):
+                return End("INVESTIGATE", "ATTESTED_TOO_EARLY", evidence, later)
             return End("RETRY", "ATTESTED_NOT_APPLIED", evidence, self._next(began))
         if open_:
             return End("INVESTIGATE", "IN_FLIGHT_NOT_RULED_OUT", evidence, later)
@@ -192,6 +194,11 @@ class Foreseen:
     def _is_over(self, sent: Sent, began: float) -> bool:
         over = self._over(sent)
         return over is not None and (began > over or sent.at_once(self._pass.declared))
+
+    def _was_over(self, sent: Sent, granted: datetime) -> bool:
+        """When a person looked; where nobody can say when it is over, the person's word is all there is."""
+        over = self._over(sent)
+        return over is None or granted > self._at(over) or sent.at_once(self._pass.declared)
 
     def _next(self, began: float) -> datetime:
         """When the next attempt may be made."""

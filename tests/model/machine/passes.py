@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from corrobo_core import Attempt, Observation, Verdict
@@ -250,7 +250,7 @@ class Pass:
             if waited > window - timeout:
                 self.stage.wrong(f"begun to send {waited:g} s after the reservation")
 
-    def _while_the_key_is_known(self, granted: bool) -> None:
+    def _while_the_key_is_known(self, granted: datetime | None) -> None:
         """D2: what relies on its key is sent while the provider still knows it, until its timeout is over."""
         earlier = [each.reserved for each in self.stage.outside.sent if each.how is not Send.NOT_SENT]
         if not self.declared.deduplicates or not earlier or granted:
@@ -260,7 +260,7 @@ class Pass:
         if left < 0:
             self.stage.wrong(f"sent {-left:g} s too late for its key")
 
-    def _must_have_read(self, granted: bool) -> None:
+    def _must_have_read(self, granted: datetime | None) -> None:
         """D4: sent again only after a good read that began when every earlier request was over."""
         if not self.seen:
             self.stage.wrong("sent again without a read")
@@ -271,10 +271,13 @@ class Pass:
         if not good and not (granted and unclear):
             self.stage.wrong(f"sent again although the read shows {last.shown}: {last.how}")
         for earlier in self.stage.outside.sent:
-            over = earlier.over(self.declared)
+            over, at_once = earlier.over(self.declared), earlier.at_once(self.declared)
+            if granted and not good and over is not None and not at_once and granted <= self.stage.time.at(over):
+                self.stage.wrong(
+                    "sent again on the word of somebody who looked before the earlier request was over"
+                )
             if over is None and not granted:
                 self.stage.wrong("sent again, and nobody knows whether the earlier request is over")
-            at_once = earlier.at_once(self.declared)
             if over is not None and (last.began < over or (last.began == over and not at_once)):
                 self.stage.wrong(f"sent again after a read at {last.began:g}; earlier request over at {over:g}")
 

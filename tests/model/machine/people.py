@@ -63,10 +63,11 @@ class People:
         """Somebody has said that the effect is there."""
         return any(each.says.kind is DecisionKind.APPLIED for each in self.said)
 
-    def grants(self, sent: list[Sent]) -> bool:
-        """Somebody has said that nothing of this has an effect."""
+    def grants(self, sent: list[Sent]) -> datetime | None:
+        """When somebody said, the latest, that nothing of this has an effect."""
         count = _really_sent(sent)
-        return any(each.says.kind is DecisionKind.NOT_APPLIED and each.sent == count for each in self.said)
+        granted = [e.decided for e in self.said if e.says.kind is DecisionKind.NOT_APPLIED and e.sent == count]
+        return granted[-1] if granted else None
 
     def approves(self, elapsed: float) -> bool:
         """An approval is in force, by the ledger's clock at that stopwatch time."""
