@@ -37,7 +37,8 @@ class Pool:
 
     def _begin(self) -> None:
         self._guard = threading.Condition()
-        self._writer = threading.Lock()
+        # It knows its thread: a signal's handler can raise right after it was acquired, and it must not stay so.
+        self._writer = threading.RLock()
         self._users = 0
         self._forking = False
 
@@ -106,12 +107,14 @@ class Pool:
         Args:
             wait: seconds to wait at most; the file's own if None.
         """
-        if not self._writer.acquire(timeout=self._file.wait if wait is None else wait):
-            raise self._file.busy()
         try:
+            if not self._writer.acquire(timeout=self._file.wait if wait is None else wait):
+                raise self._file.busy()
             yield
         finally:
-            self._writer.release()
+            with contextlib.suppress(RuntimeError):  # not this thread's any more, or never
+                while True:
+                    self._writer.release()
 
     def close(self) -> None:
         """Close all that are idle; what is lent is closed when it comes back."""

@@ -210,6 +210,45 @@ def test_waiting_is_bounded_for_many_at_once(impatient: SqliteLedger, sqlite_pat
         assert time.monotonic() - begun < 4
 
 
+class _Interrupted:
+    """A lock whose next caller is interrupted right after it has acquired it: Ctrl-C, or a task's time limit."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock, self._again = lock, True
+
+    def acquire(self, **options: Any) -> bool:
+        acquired: bool = self._lock.acquire(**options)
+        if self._again:
+            self._again = False
+            raise KeyboardInterrupt
+        return acquired
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def test_L7_a_signal_between_lock_and_statement_leaves_no_writer_behind(
+    impatient: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that goes on after it must not find its own file locked, in whatever thread."""
+    opened = impatient.perform(Open(unsent())).operation
+    pool = impatient._pool
+    monkeypatch.setattr(pool, "_writer", _Interrupted(pool._writer))
+    with pytest.raises(KeyboardInterrupt):
+        impatient.perform(Record(opened))
+    with ThreadPoolExecutor(1) as thread:
+        assert isinstance(thread.submit(impatient.perform, Record(opened)).result(), Written)
+
+
+def test_L7_a_lock_that_a_signal_left_behind_is_given_up_with_the_next_write(impatient: SqliteLedger) -> None:
+    opened = impatient.perform(Open(unsent())).operation
+    impatient._pool._writer.acquire()  # the signal came before anything else could
+    assert isinstance(impatient.perform(Record(opened)), Written)
+    with ThreadPoolExecutor(1) as thread:
+        again = thread.submit(impatient.perform, Record(evolve(opened, version=opened.version + 1)))
+        assert isinstance(again.result(), Written)
+
+
 def test_readers_wait_for_no_writer(impatient: SqliteLedger, sqlite_path: Path) -> None:
     """C1: also whoever opens an operation that is there."""
     opened = impatient.perform(Open(reserving(unsent()))).operation
