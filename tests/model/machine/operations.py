@@ -122,6 +122,18 @@ scripts: st.SearchStrategy[Script] = st.one_of(
             replace, plain_turns, looks=st.tuples(st.sampled_from([Look.FAILS, Look.INCOMPLETE, *Look]), looks)
         ),
     ),
+    st.builds(  # whoever comes cannot see what the first one sees at its end
+        Hangs,
+        st.builds(
+            replace,
+            plain_turns,
+            send=st.sampled_from([Send.ANSWERED, Send.REPLY_LOST]),
+            looks=st.just((Look.HONEST, Look.HONEST)),
+        ),
+        st.just(True),
+        st.sampled_from([11, 17]),
+        st.builds(replace, plain_turns, looks=st.tuples(st.sampled_from([Look.FAILS, Look.MISJUDGED]), looks)),
+    ),
     st.builds(ManyLooks, plain_turns, st.sampled_from([Send.LOST, Send.DROPPED])),
     st.builds(
         CutShort,
@@ -145,9 +157,8 @@ scripts: st.SearchStrategy[Script] = st.one_of(
     st.builds(
         WhenTheKeyExpires,
         st.sampled_from([Send.LOST, Send.LATE]),
-        st.sampled_from([-9, -5, -4, -3, 1]),
+        st.sampled_from([(-9, 6), (-5, 3), (-5, 3), (-5, 0), (-4, 0), (-3, 0), (1, 0), (-9, 3)]),
         looks,
-        st.sampled_from([0, 0, 3, 6]),
     ),
     st.builds(Refused, plain_turns, st.sampled_from([Send.LOST, Send.LATE, Send.ANSWER_FIRST])),
     st.builds(
@@ -175,6 +186,7 @@ scripts: st.SearchStrategy[Script] = st.one_of(
         plain_turns,
         st.sampled_from([Send.DROPPED, Send.LOST, Send.REFUSED_FOR_NOW]),
         st.sampled_from(Look),
+        st.booleans(),
     ),
     st.builds(
         LapsesOnTheWay, st.booleans(), st.booleans(), st.sampled_from([-1, 0, 0, 1]), st.sampled_from([None, 3])

@@ -169,12 +169,15 @@ class ManyLooks:
 
 @dataclass(frozen=True)
 class WhenTheKeyExpires:
-    """A retry, about when the provider forgets the key; the process can be paused before it sends (D2)."""
+    """A retry, about when the provider forgets the key; the process can be paused before it sends (D2).
+
+    Attributes:
+        when: how long after the key is forgotten it begins, and for how long it is paused; seconds.
+    """
 
     send: Send
-    by: int
+    when: tuple[int, int]
     look: Look
-    slow: int
 
     def needs(self, setup: Setup) -> Setup:
         return replace(_plain(setup), deduplicates=True)
@@ -182,8 +185,9 @@ class WhenTheKeyExpires:
     def play(self, machine: Operations) -> None:
         again = Turn(contract=ONLY_WITH_KEYS, observe_now=True)
         machine.one_pass(replace(again, send=self.send))
-        machine.time.pass_by(RETENTION + self.by)
-        what = Slow(0, self.slow) if self.slow else None
+        by, slow = self.when
+        machine.time.pass_by(RETENTION + by)
+        what = Slow(0, slow) if slow else None
         machine.one_pass(replace(again, looks=(Look.HONEST, self.look), at=3, after=True, what=what))
 
 
@@ -224,11 +228,16 @@ class OneAfterTheOther:
 
 @dataclass(frozen=True)
 class Attested:
-    """Somebody says, rightly, that it comes to nothing; what the next read shows counts all the same (R8)."""
+    """Somebody says, rightly, that it comes to nothing; what the next read shows counts all the same (R8).
+
+    Attributes:
+        waits: until all is over.
+    """
 
     turn: Turn
     send: Send
     look: Look
+    waits: bool
 
     def needs(self, setup: Setup) -> Setup:
         return _plain(setup)
@@ -237,6 +246,8 @@ class Attested:
         again = replace(_eager(self.turn), landing=4)
         machine.one_pass(replace(again, send=self.send, looks=(Look.FAILS, Look.FAILS)))
         machine.somebody_decides(Says(DecisionKind.NOT_APPLIED))
+        if self.waits:
+            machine.until_over(again.contract, 1)
         machine.one_pass(replace(again, looks=(self.look, Look.HONEST)))
 
 
