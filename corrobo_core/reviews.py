@@ -91,6 +91,19 @@ class DecisionRecorded:
     again: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A decision, and the type of the only operation that it can be about, if it names one."""
+
+    decision: Decide
+    operation_type: str | None = None
+
+    def refuse_another(self, operation: Operation | None) -> None:
+        """An operation's type never changes: looked up before, it is still the same when the decision is made."""
+        if operation is not None and operation.key.type != self.operation_type:
+            raise IntentError("effect", f"is {self.operation_type}, and the operation is {operation.key.type}")
+
+
 class _Desk:
     """What both desks share: what a decision must look like before it reaches the ledger."""
 
@@ -170,7 +183,7 @@ def _approved(
     expires_at: datetime | None = None,
     intent_fingerprint: str | None = None,
     note: str = "",
-) -> Decide:
+) -> _Asked:
     """Approve the attempt that the episode asks about.
 
     Args:
@@ -186,8 +199,10 @@ def _approved(
     Raises:
         DecisionRefused: it does not count; nothing is recorded (R4).
     """
-    return desk.command(
-        operation_id, DecisionKind.APPROVED, token, reviewer, decided_at, expires_at, intent_fingerprint, note
+    return _Asked(
+        desk.command(
+            operation_id, DecisionKind.APPROVED, token, reviewer, decided_at, expires_at, intent_fingerprint, note
+        )
     )
 
 
@@ -200,10 +215,12 @@ def _rejected(
     decided_at: datetime | None = None,
     intent_fingerprint: str | None = None,
     note: str = "",
-) -> Decide:
+) -> _Asked:
     """Close the operation without another attempt (R8). Arguments and errors as for ``approved``."""
-    return desk.command(
-        operation_id, DecisionKind.REJECTED, token, reviewer, decided_at, None, intent_fingerprint, note
+    return _Asked(
+        desk.command(
+            operation_id, DecisionKind.REJECTED, token, reviewer, decided_at, None, intent_fingerprint, note
+        )
     )
 
 
@@ -217,15 +234,18 @@ def _applied(
     reviewer: str,
     decided_at: datetime | None = None,
     note: str = "",
-) -> Decide:
+) -> _Asked:
     """Attest that the effect is there, with this value: the operation completes (R8).
 
     Raises:
-        IntentError: the value is not of the effect's return type. Not retryable.
+        IntentError: the operation is another effect's, or the value not of its return type. Not retryable.
         DecisionRefused: it does not count; nothing is recorded (R4).
     """
     stored = desk.attestation(effect, value)
-    return desk.command(operation_id, DecisionKind.APPLIED, token, reviewer, decided_at, note=note, effect=stored)
+    decision = desk.command(
+        operation_id, DecisionKind.APPLIED, token, reviewer, decided_at, note=note, effect=stored
+    )
+    return _Asked(decision, effect.definition.type)
 
 
 def _not_applied(
@@ -236,40 +256,46 @@ def _not_applied(
     reviewer: str,
     decided_at: datetime | None = None,
     note: str = "",
-) -> Decide:
+) -> _Asked:
     """Attest that no attempt so far has had its effect: one more may be made, after one more read (R8).
 
     Raises:
         DecisionRefused: it does not count; nothing is recorded (R4).
     """
-    return desk.command(operation_id, DecisionKind.NOT_APPLIED, token, reviewer, decided_at, note=note)
+    return _Asked(desk.command(operation_id, DecisionKind.NOT_APPLIED, token, reviewer, decided_at, note=note))
 
 
-def _revoke(desk: _Desk, operation_id: str, *, token: str, reviewer: str, note: str = "") -> Decide:
+def _revoke(desk: _Desk, operation_id: str, *, token: str, reviewer: str, note: str = "") -> _Asked:
     """Take back an approval that no attempt has used (R3).
 
     Raises:
         DecisionRefused: it does not count; nothing is recorded (R4).
     """
-    return desk.command(operation_id, DecisionKind.REVOKED, token, reviewer, note=note)
+    return _Asked(desk.command(operation_id, DecisionKind.REVOKED, token, reviewer, note=note))
 
 
-def _now(build: Callable[Concatenate[_Desk, P], Decide]) -> Callable[Concatenate[ReviewDesk, P], DecisionRecorded]:
+def _now(build: Callable[Concatenate[_Desk, P], _Asked]) -> Callable[Concatenate[ReviewDesk, P], DecisionRecorded]:
     @wraps(build)
     def decide(desk: ReviewDesk, /, *args: P.args, **kwargs: P.kwargs) -> DecisionRecorded:
-        command = build(desk, *args, **kwargs)
-        return _recorded(desk.ledger.perform(command), command.operation_id)
+        asked = build(desk, *args, **kwargs)
+        operation_id = asked.decision.operation_id
+        if asked.operation_type is not None:
+            asked.refuse_another(desk.ledger.perform(desk._load(operation_id)).operation)
+        return _recorded(desk.ledger.perform(asked.decision), operation_id)
 
     return decide
 
 
 def _async(
-    build: Callable[Concatenate[_Desk, P], Decide],
+    build: Callable[Concatenate[_Desk, P], _Asked],
 ) -> Callable[Concatenate[AsyncReviewDesk, P], Coroutine[Any, Any, DecisionRecorded]]:
     @wraps(build)
     async def decide(desk: AsyncReviewDesk, /, *args: P.args, **kwargs: P.kwargs) -> DecisionRecorded:
-        command = build(desk, *args, **kwargs)
-        return _recorded(await desk.ledger.perform_async(command), command.operation_id)
+        asked = build(desk, *args, **kwargs)
+        operation_id = asked.decision.operation_id
+        if asked.operation_type is not None:
+            asked.refuse_another((await desk.ledger.perform_async(desk._load(operation_id))).operation)
+        return _recorded(await desk.ledger.perform_async(asked.decision), operation_id)
 
     return decide
 

@@ -321,6 +321,27 @@ def test_r3_an_attested_value_must_be_what_the_effect_returns(ledger: Ledger, wo
     assert token_of(ledger), "still waiting"
 
 
+def test_r3_a_value_of_another_effect_is_not_attested(ledger: Ledger, world: World, clock: Clock) -> None:
+    """It would fit that effect, and complete this operation with a value that nobody can read."""
+
+    @effect("tests/payout", identity=lambda payout_id: payout_id)
+    def payout(attempt: Attempt, payout_id: str) -> int:
+        raise NotImplementedError
+
+    payout.observe(lambda attempt: Observation.of(0, source="world", proves_absence=True)).reconcile(
+        lambda attempt, found: Verdict.not_applied("NOTHING")
+    )
+    world.lost = True
+    refund = investigated(ledger, world, clock)
+    token = token_of(ledger)
+    with pytest.raises(IntentError, match="tests/payout, and the operation is tests/refund"):
+        ReviewDesk(ledger).applied(payout, "rf_1", 7, token=token, reviewer="ann")
+    with pytest.raises(IntentError, match="tests/payout, and the operation is tests/refund"):
+        asyncio.run(AsyncReviewDesk(ledger).applied(payout, "rf_1", 7, token=token, reviewer="ann"))
+    ReviewDesk(ledger).applied(refund, "rf_1", "rf_1", token=token, reviewer="ann")
+    assert EffectRunner(ledger).run(refund, "rf_1").unwrap() == "rf_1"
+
+
 @pytest.mark.parametrize("declared", [{"in_flight_window": None}, {"max_attempts": 1}])
 def test_r8_an_attested_not_applied_allows_one_more_attempt_and_reads_first(
     ledger: Ledger, world: World, clock: Clock, declared: dict[str, Any]
