@@ -345,8 +345,6 @@ def effect(
 def _intent_parameters(effect: str, fn: Callable[..., Any]) -> list[inspect.Parameter]:
     if not inspect.isfunction(fn):
         raise ContractError(effect, "execute", "must be a plain function; for state, use EffectContract")
-    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        raise ContractError(effect, "execute", "is a generator function; return the effect instead")
     parameters = list(inspect.signature(fn).parameters.values())
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:

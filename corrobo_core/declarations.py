@@ -11,12 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 from corrobo_core.errors import ContractError
-from corrobo_core.policy import Backoff, Policy, RetryPolicy
+from corrobo_core.policy import LONGEST, Backoff, Policy, RetryPolicy
 
 __all__ = ["checked_policy", "checked_type"]
 
 _ZERO = timedelta()
-_LONGEST = timedelta(days=3650)
 _MAX_TYPE = 200
 
 
@@ -107,6 +106,6 @@ def _duration(effect: str, field: str, value: object, *, positive: bool = False)
         raise ContractError(effect, field, f"is of kind {type(value).__name__}; pass a timedelta")
     if value < _ZERO or (positive and value == _ZERO):
         raise ContractError(effect, field, "must be positive" if positive else "must not be negative")
-    if value > _LONGEST:
-        raise ContractError(effect, field, f"is longer than {_LONGEST.days} days; is the unit right?")
+    if value > LONGEST:
+        raise ContractError(effect, field, f"is longer than {LONGEST.days} days; is the unit right?")
     return value

@@ -41,6 +41,8 @@ class Hook:
         """
         if not callable(fn):
             raise ContractError(effect, name, "must be a function")
+        if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+            raise ContractError(effect, name, "is a generator function; return instead of yield")
         signature = inspect.signature(fn)
         is_async = inspect.iscoroutinefunction(fn)
         for count, takes_intent in ((len(first) + len(intent), True), (len(first), False)):

@@ -13,6 +13,7 @@ from corrobo_core.frozen import frozen
 __all__ = ["Backoff", "Policy", "RetryPolicy"]
 
 ZERO = timedelta()
+LONGEST = timedelta(days=3650)  # no declared time leads beyond the end of the calendar
 _KEY_USE_WITHOUT_TIMEOUT = timedelta(seconds=60)
 
 
@@ -22,7 +23,7 @@ class Backoff:
 
     Args:
         initial: the first wait, positive.
-        maximum: no wait is longer.
+        maximum: no wait is longer; 3650 days at most.
         factor: each wait is this many times the one before, 1 or more.
     """
 
@@ -33,6 +34,8 @@ class Backoff:
     def __post_init__(self) -> None:
         if not (ZERO < self.initial <= self.maximum and 1.0 <= self.factor < float("inf")):
             raise ValueError("Backoff: 0 < initial <= maximum and 1 <= factor must hold")
+        if self.maximum > LONGEST:
+            raise ValueError(f"Backoff: maximum is longer than {LONGEST.days} days; is the unit right?")
 
     def delay(self, step: int) -> timedelta:
         """The wait number ``step``, counted from 0."""

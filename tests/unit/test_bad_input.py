@@ -238,6 +238,13 @@ def test_a_backoff_that_cannot_hold(values: dict[str, Any]) -> None:
         Backoff(**values)
 
 
+def test_a_backoff_beyond_the_calendars_end() -> None:
+    """Found when a wait is over that no ledger can record: after the write."""
+    with pytest.raises(ValueError, match="unit"):
+        Backoff(MINUTE, timedelta(days=3651))
+    assert Backoff(MINUTE, timedelta(days=3650)).maximum.days == 3650
+
+
 # -- functions that cannot be effects -------------------------------------------------------------------------
 
 
@@ -309,6 +316,8 @@ def takes_too_much(attempt: Attempt, reference: str, amount: int, more: int) -> 
         (takes_too_little, "must take (attempt) or (attempt, reference, amount)"),
         (takes_too_much, "must take (attempt) or (attempt, reference, amount)"),
         (7, "must be a function"),
+        (generates, "generator"),
+        (generates_async, "generator"),
     ],
 )
 def test_a_hook_that_cannot_be_called_is_refused_when_decorating(hook: str, fn: Any, problem: str) -> None:
@@ -423,6 +432,15 @@ async def _async_method(self: Any, attempt: Attempt, intent: str) -> Any: ...
 def test_a_sync_class_with_an_async_method(run: Run, world: World, method: str) -> None:
     with pytest.raises(ContractError) as caught:
         run(type("Credit", (Credit,), {method: _async_method})(world), "r1")
+    assert caught.value.field == method
+
+
+@pytest.mark.parametrize("method", ["execute", "observe", "authorize", "revalidate"])
+@pytest.mark.parametrize("fn", [generates, generates_async])
+def test_a_class_with_a_method_that_only_makes_a_generator(run: Run, world: World, method: str, fn: Any) -> None:
+    """Called, it has not begun; its write would be made by whatever looks at its response."""
+    with pytest.raises(ContractError, match="generator") as caught:
+        run(type("Credit", (Credit,), {method: staticmethod(fn)})(world), "r1")
     assert caught.value.field == method
 
 
