@@ -144,7 +144,7 @@ class Rejected(CorroboError):
     Args:
         cause: the provider's error, or what it said.
         retryable: it refused for now only (rate limit); False means for good.
-        retry_after: not before this long after now; None when the provider names no time.
+        retry_after: not before this long after now, and so for now only; None when the provider names no time.
     """
 
     def __init__(
@@ -154,7 +154,9 @@ class Rejected(CorroboError):
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(cause, retryable, retry_after)
-        self.cause, self.refused_for_now, self.retry_after = cause, retryable, retry_after
+        # Whoever names a time for the next attempt has not refused for good.
+        self.cause, self.refused_for_now = cause, retryable or retry_after is not None
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         return f"rejected: {_cause(self.cause)}"

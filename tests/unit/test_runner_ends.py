@@ -58,8 +58,12 @@ def test_section_3_each_end_of_execute(
     assert (made.failure.type, made.failure.message) == failure
 
 
-def test_a_refusal_for_now_names_its_time(harness: Harness, ledger: WatchedLedger, world: World) -> None:
-    later = Rejected("slow down", retryable=True, retry_after=timedelta(minutes=3))
+@pytest.mark.parametrize("said", [{"retryable": True}, {}])
+def test_a_refusal_for_now_names_its_time(
+    harness: Harness, ledger: WatchedLedger, world: World, said: dict[str, bool]
+) -> None:
+    """Also where that is all it says: the operation is not closed for good."""
+    later = Rejected("slow down", **said, retry_after=timedelta(minutes=3))
     result = harness.run(ledger, harness.effect(world, execute=failing(later)))
     assert timedelta(minutes=3) <= result.wait < timedelta(minutes=3, seconds=2)
 
