@@ -260,8 +260,8 @@ class AsyncEffectRunner(_Runner):
             end = await shield.run(
                 _drive_async(program(this.call), lambda command: self._perform(this, command, shield))
             )
-        if shield.cancelled:
-            raise asyncio.CancelledError
+        if shield.cancelled is not None:  # with its message, by which some recognise a cancellation of theirs
+            raise asyncio.CancelledError(*shield.cancelled.args)
         if end.interrupted and this.hooks.seen_error is not None:
             raise this.hooks.seen_error
         return this.result(end)
@@ -276,7 +276,7 @@ class AsyncEffectRunner(_Runner):
         call = this.hooks.prepare(command)
         if not isinstance(call, HookCall):
             return call
-        if shield.cancelled:  # told to stop while the ledger answered: nothing more is begun
+        if shield.cancelled is not None:  # told to stop while the ledger answered: nothing more is begun
             return _not_begun(command, call)
         return await _call_async(call, shield)
 
@@ -357,8 +357,8 @@ async def _in_thread(fn: Callable[[], T], shield: _Shield) -> T:
     while not future.done():
         try:
             await asyncio.wait((future,))
-        except asyncio.CancelledError:  # a loop that ends cancels this very task; the thread goes on
-            shield.cancelled = True
+        except asyncio.CancelledError as error:  # a loop that ends cancels this very task; the thread goes on
+            shield.cancelled = error
     return future.result()
 
 
@@ -374,7 +374,7 @@ class _Shield:
     """Runs a pass in a task of its own: a cancellation reaches its async hooks, and never its bookkeeping (L7)."""
 
     def __init__(self) -> None:
-        self.cancelled = False
+        self.cancelled: asyncio.CancelledError | None = None
         self._in_hook = False
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -383,8 +383,8 @@ class _Shield:
         while not task.done():
             try:
                 await asyncio.wait((task,))
-            except asyncio.CancelledError:
-                self.cancelled = True
+            except asyncio.CancelledError as error:
+                self.cancelled = error
                 if self._in_hook:
                     task.cancel()
         return task.result()

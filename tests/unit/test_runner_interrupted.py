@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import anyio
 import pytest
 
 from corrobo_core import AsyncEffectRunner, Attempt, Disposition, EffectRunner, Evidence, Outcome, Reason, effect
@@ -249,6 +250,29 @@ async def test_L7_cancelled_before_the_first_command_is_answered() -> None:
         await task
     assert stored(ledger).latest.outcome is Outcome.NOT_SENT
     assert world.sent == []
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_L7_the_cancellation_of_a_scope_ends_at_that_scope(point: str) -> None:
+    """anyio, and so Starlette and FastAPI, knows its own cancellation by the message; any other goes on upwards."""
+    world, ledger = AsyncWorld(), SlowLedger()
+    world.waits[point] = 60
+    with anyio.CancelScope() as scope:
+        asyncio.ensure_future(until(lambda: point in world.at)).add_done_callback(lambda _: scope.cancel())
+        await AsyncEffectRunner(ledger).run(async_credit(world), "r1")
+    assert scope.cancelled_caught
+    assert stored(ledger).reason == Reason.INTERRUPTED
+    assert ledger._running == set()
+
+
+async def test_L7_a_cancellation_keeps_its_message() -> None:
+    world, ledger = AsyncWorld(), SlowLedger()
+    world.waits["before the send"] = 60
+    task = asyncio.ensure_future(AsyncEffectRunner(ledger).run(async_credit(world), "r1"))
+    await until(lambda: bool(world.at))
+    task.cancel("the client has gone")
+    with pytest.raises(asyncio.CancelledError, match="the client has gone"):
+        await task
 
 
 async def test_A10_a_time_out_stops_the_waiting_and_the_write_is_found() -> None:
