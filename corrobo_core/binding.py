@@ -25,6 +25,7 @@ from corrobo_core.records import JSON
 __all__ = ["Bound", "Parameters", "adapter_for", "check_identity", "operation_id_from"]
 
 MAX_ID_LENGTH = 512
+_UNCHANGEABLE = frozenset({str, int, bool, float, type(None)})
 
 
 @frozen
@@ -151,6 +152,11 @@ class Parameters:
         except ValidationError as error:
             raise IntentError(_path(error), f"does not come back from storage: {_problem(error)}") from None
         return {"intent": value} if self._model is not None else {**self._defaults, **value}
+
+    def anew(self, bound: Bound) -> Mapping[str, Any]:
+        """A call's values for one more hook: what one hook does to a list or a model, no other sees (I2)."""
+        unchangeable = all(type(value) in _UNCHANGEABLE for value in bound.values.values())
+        return bound.values if unchangeable else self.load(bound.intent)
 
     def recorded(self, intent: str, bound: str) -> dict[str, Any]:
         """`load`, for an intent as the ledger has it, which was recorded with the fingerprint ``bound``.

@@ -140,10 +140,10 @@ class Hooks:
 
     def _intent(self, operation: Operation) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The recorded intent, which is what is executed (I2)."""
-        parameters = self._definition.parameters
-        same = operation.intent == self._bound.intent
-        values = self._bound.values if same else parameters.recorded(operation.intent, operation.fingerprint)
-        return parameters.as_arguments(values)
+        kind, today = self._definition.parameters, self._bound
+        same = operation.intent == today.intent
+        values = kind.anew(today) if same else kind.recorded(operation.intent, operation.fingerprint)
+        return kind.as_arguments(values)
 
     def _attempt(self, operation: Operation, timeout: timedelta | None, *, with_context: bool) -> Attempt:
         if self._observed is not None and self._observed[0] is operation:  # observe's is reconcile's

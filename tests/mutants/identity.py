@@ -31,8 +31,8 @@ IDENTITY = (
         "today_s_intent_is_executed",
         "I2",
         _HOOKS,
-        "values = self._bound.values if same else parameters.recorded(operation.intent, operation.fingerprint)",
-        "values = self._bound.values",
+        "values = kind.anew(today) if same else kind.recorded(operation.intent, operation.fingerprint)",
+        "values = kind.anew(today)",
         "What was recorded, shown and approved is not what is sent.",
     ),
     Mutant(

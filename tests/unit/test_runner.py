@@ -331,6 +331,38 @@ def test_I2_later_passes_act_on_the_recorded_intent(ledger: WatchedLedger, clock
     assert len(notes) == 10
 
 
+@pytest.mark.parametrize("annotation", [dict[str, str], Any])
+def test_I2_what_a_hook_does_to_its_arguments_no_other_hook_sees(
+    ledger: WatchedLedger, clock: Clock, annotation: Any
+) -> None:
+    """`order.pop("ref")` in a read, and the next request would have been sent without its reference."""
+    seen: list[dict[str, str]] = []
+
+    def use(order: dict[str, str]) -> dict[str, str]:
+        seen.append(dict(order))
+        order.clear()
+        return seen[-1]
+
+    def execute(attempt: Attempt, order: Any) -> None:
+        use(order)
+        raise TimeoutError
+
+    def check(attempt: Attempt, order: Any) -> Check:
+        use(order)
+        return Check.proceed()
+
+    execute.__annotations__["order"] = annotation
+    made = effect("t/x", identity=lambda order: use(order)["ref"], in_flight_window=timedelta(seconds=10))(execute)
+    made.revalidate(check)
+    observed = made.observe(lambda attempt, order: Observation.of(use(order), source="x", proves_absence=True))
+    observed.reconcile(lambda attempt, data, order: Verdict.not_applied(use(order)["ref"]))
+    runner = EffectRunner(ledger)
+    runner.run(made, {"ref": "r1"})
+    clock.pass_by(11)
+    assert len(runner.run(made, {"ref": "r1"}).attempts) == 2
+    assert seen == [{"ref": "r1"}] * 12
+
+
 def test_l5_an_intent_that_no_longer_loads_is_never_sent_and_says_so() -> None:
     """A release with other types meets an operation of an older one: its second attempt is NOT_SENT."""
     sent: list[object] = []
