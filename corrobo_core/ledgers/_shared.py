@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from corrobo_core.commands import Holder, LedgerCommand, Load, Open
 from corrobo_core.errors import UsageError
@@ -35,6 +35,8 @@ __all__ = [
     "read_row",
     "with_reservation",
 ]
+
+T = TypeVar("T")
 
 MAX_NAMESPACE = 200
 
@@ -167,10 +169,10 @@ class Abandoned:
         self._waiting.clear()
 
 
-async def in_own_thread(fn: Callable[[], object]) -> None:
-    """Run ``fn`` in a thread of its own: the loop's may be shut down by now, as ``DBOS.destroy()`` does."""
-    with ThreadPoolExecutor(1, "corrobo-close") as thread:
-        await asyncio.get_running_loop().run_in_executor(thread, fn)
+async def in_own_thread(fn: Callable[[], T]) -> T:
+    """Run ``fn`` in a thread of its own: the loop's can all be in use, or shut down by ``DBOS.destroy()``."""
+    with ThreadPoolExecutor(1, "corrobo-ledger") as thread:
+        return await asyncio.get_running_loop().run_in_executor(thread, fn)
 
 
 class LedgerBase:

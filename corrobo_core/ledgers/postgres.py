@@ -193,7 +193,7 @@ class PostgresLedger(LedgerBase):
 
     async def _own_async(self, pool: AsyncPool) -> int:
         async with pool.opening:
-            return await asyncio.to_thread(self._process.owner.ensure)
+            return await in_own_thread(self._process.owner.ensure)
 
     def idempotency_key(self, key: OperationKey, /) -> str:
         """The operation's key for the provider (I5)."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -152,6 +155,23 @@ def test_C11_a_lost_owner_session_gives_a_new_key_on_the_next_use(ledger: Postgr
     assert opened.mine
     assert opened.operation.owner not in (None, first)
     assert advisory_locks(admin) == 1
+
+
+async def test_C9_a_lost_owner_session_waits_for_no_hook(ledger: PostgresLedger, admin: Admin) -> None:
+    """Synchronous hooks that hang keep all threads of the loop; other passes go on without one of them."""
+    threads, hangs = ThreadPoolExecutor(1), threading.Event()
+    asyncio.get_running_loop().set_default_executor(threads)
+    await ledger.perform_async(Open(reserving(unsent())))
+    hanging = threads.submit(hangs.wait)
+    try:
+        end_owner_session(admin, ledger._process.owner.key)
+        async with asyncio.timeout(5):
+            opened = await ledger.perform_async(Open(reserving(unsent("another"))))
+        assert opened.mine
+        assert not hanging.done()
+    finally:
+        hangs.set()
+        ledger._process.close_async_pool()
 
 
 def test_C11_a_claim_notices_the_lost_lock_too(ledger: PostgresLedger, admin: Admin) -> None:
