@@ -6,6 +6,7 @@ Source: semantics G6; JSON Schema 2020-12.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -194,9 +195,23 @@ def _multiple_of(validator: Any, wanted: Any, instance: Any, schema: Any) -> Ite
         yield ValidationError("multipleOf")
 
 
+def _pattern(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """Not tried on a text that is too long in any case: on one, some patterns take longer than anybody waits."""
+    if not validator.is_type(instance, "string") or len(instance) > schema.get("maxLength", len(instance)):
+        return
+    if not re.search(wanted, instance):
+        yield ValidationError("pattern")
+
+
 _Validator: Any = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    {"const": _const, "enum": _enum, "uniqueItems": _unique_items, "multipleOf": _multiple_of},
+    {
+        "const": _const,
+        "enum": _enum,
+        "multipleOf": _multiple_of,
+        "pattern": _pattern,
+        "uniqueItems": _unique_items,
+    },
 )
 
 

@@ -155,6 +155,17 @@ def test_G6_patterns_that_are_not_are_refused_at_definition(pattern: str) -> Non
     assert schema_problem(canonical({"patternProperties": {pattern: True}}, "schema")) is not None
 
 
+@pytest.mark.timeout(20)
+def test_G6_a_pattern_is_not_tried_on_a_text_that_is_too_long() -> None:
+    """This one takes twice as long for each letter, and nobody else in the process goes on meanwhile."""
+    schema = {"type": "string", "pattern": "^(a+)+$", "maxLength": 12}
+    assert valid(schema, "a" * 12)
+    assert not valid(schema, "a" * 11 + "!")
+    assert not valid(schema, "a" * 60 + "!")
+    assert not valid({"not": {"maxLength": 3, "pattern": "b"}}, "ab")
+    assert valid({"not": {"maxLength": 3, "pattern": "b"}}, "aaab")
+
+
 def test_G6_a_schema_without_end_is_an_invalid_answer_and_no_crash() -> None:
     text = canonical({"$ref": "#"}, "schema")
     problem = problem_of({}, text)
