@@ -290,13 +290,11 @@ class _Pass:
     def _for_review(self, operation: Operation, why: str, asked_by: str, reading: Reading) -> Operation:
         lapsed = operation.review is not None and was_approved(operation.review.token, self.decisions)
         waiting = self._waiting(operation, Disposition.REVIEW, why, asked_by, reading)
-        reason = Reason.APPROVAL_LAPSED if lapsed and waiting.episode != operation.episode else None
-        same = waiting.episode == operation.episode and operation.disposition is Disposition.REVIEW
-        still = operation.reason if same else Reason.REVIEW_REQUIRED.value
+        anew = lapsed and waiting.episode != operation.episode
         return evolve(
             waiting,
             disposition=Disposition.REVIEW,
-            reason=reason.value if reason else still,
+            reason=(Reason.APPROVAL_LAPSED if anew else Reason.REVIEW_REQUIRED).value,
             explanation=why,
             retry_at=None,
         )

@@ -31,9 +31,10 @@ SCORED: dict[str, tuple[str, ...]] = {
     "lifecycle": (
         "tests/unit/test_lifecycle.py",
         "tests/unit/test_lifecycle_checks.py",
+        "tests/unit/test_lifecycle_reviews.py",
         "tests/unit/test_lifecycle_races.py",
         "tests/unit/test_hostile_decisions.py",
-        "tests/unit/test_property.py",
+        "tests/reviews/test_reviews.py",
     ),
 }
 _COPIED = ("corrobo_core", "integrations", "tests", "examples", "pyproject.toml")
@@ -85,7 +86,7 @@ def _run(module: str, children: int) -> None:
 
 
 def _settings(module: str) -> str:
-    options = ["-p", "no:cacheprovider", "-x", "-q", "--hypothesis-seed=0"]
+    options = ["-p", "no:cacheprovider", "-x", "-q", "--hypothesis-seed=0", "-k", "not sqlite and not postgres"]
     lists = {
         "source_paths": ["corrobo_core"],
         "only_mutate": [_file(module)],

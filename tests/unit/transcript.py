@@ -6,6 +6,7 @@ what every ledger does (number the write, set the start of a reserved attempt).
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, TypeVar
 
 from corrobo_core.commands import (
@@ -15,6 +16,7 @@ from corrobo_core.commands import (
     Executed,
     Holder,
     Judged,
+    KeepLate,
     Load,
     Loaded,
     Observe,
@@ -68,6 +70,14 @@ def started(reserved: Operation, now: float) -> Operation:
     return evolve(stored, attempts=(*reserved.attempts[:-1], begun), owner=OWNER)
 
 
+def _must_be_mine(asked: Command[Any]) -> None:
+    """Whatever is asked is about this operation, and every write has a name of this pass."""
+    key = asked.key if isinstance(asked, Load | KeepLate) else asked.operation.key  # type: ignore[attr-defined]
+    assert key == KEY
+    if isinstance(asked, Open | Claim | Record):
+        assert asked.operation.nonce.partition(".")[0] == "me"
+
+
 class Transcript:
     """One pass, step by step."""
 
@@ -81,9 +91,12 @@ class Transcript:
     def _step(self, reply: Any) -> None:
         try:
             self._asked = self._program.send(reply)
+            _must_be_mine(self._asked)
             self.commands.append(self._asked)
         except StopIteration as stop:
             self._asked, self._end = None, stop.value
+        if self._end is not None and not isinstance(self._end.now, datetime):
+            raise AssertionError("the pass does not say when it has ended")
 
     def expect(self, kind: type[C]) -> C:
         """The command asked now, which must be of this kind."""
