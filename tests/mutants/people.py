@@ -90,8 +90,8 @@ PEOPLE = (
         "R5",
         _RULINGS,
         "return None if until is not None and now >= until else Approval(decision, until)",
-        "return Approval(decision, until)",
-        "Whoever waits for an approval that has expired is told nothing, and asks again and again.",
+        "return Approval(decision, None)",
+        "An approval that was good until yesterday sends money today.",
     ),
     Mutant(
         "approvals_do_not_age",
