@@ -96,6 +96,8 @@ class Commands:
 
     def answer(self, command: LedgerCommand[Any]) -> Any:
         """Perform one command."""
+        if isinstance(command, Claim) or (isinstance(command, Open) and command.operation.attempts):
+            self._pool.check_in_place()
         with self._pool.connection() as connection:
             match command:
                 case Open(operation):

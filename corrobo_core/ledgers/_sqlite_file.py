@@ -84,6 +84,15 @@ class SqliteFile:
         real = self.path.resolve()
         return real.with_name(real.name + "-owners")
 
+    @property
+    def inode(self) -> tuple[int, int] | None:
+        """Which file lies at the path now; None: none."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     # -- opening ------------------------------------------------------------------------------------------------
 
     def connect(self) -> tuple[sqlite3.Connection, str]:

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 
-from corrobo_core.errors import UsageError
+from corrobo_core.errors import LedgerError, UsageError
 from corrobo_core.ledgers._sqlite_file import SqliteFile
 
 __all__ = ["Pool"]
@@ -37,6 +37,7 @@ class Pool:
 
     def _begin(self) -> None:
         self._guard = threading.Condition()
+        self._inode: tuple[int, int] | None = None
         # It knows its thread: a signal's handler can raise right after it was acquired, and it must not stay so.
         self._writer = threading.RLock()
         self._users = 0
@@ -98,7 +99,21 @@ class Pool:
             connection, self.ledger_id = self._file.connect()
         except sqlite3.Error as error:
             raise self._file.named(error) from error
+        self._inode = self._inode or self._file.inode
         return connection
+
+    def check_in_place(self) -> None:
+        """Before a reservation: these connections still lead to the file that everybody else opens (L1).
+
+        Raises:
+            LedgerError: it was removed or replaced. Not retryable.
+        """
+        if self._inode is not None and self._file.inode != self._inode:
+            raise LedgerError(
+                self._file.name,
+                "the file was removed or replaced while it was in use: nobody else would see what is recorded in"
+                " the old one. Look at what has happened to it, and start this process anew",
+            )
 
     @contextlib.contextmanager
     def writing(self, wait: float | None = None) -> Iterator[None]:
@@ -120,6 +135,7 @@ class Pool:
         """Close all that are idle; what is lent is closed when it comes back."""
         with self._guard:
             self._generation += 1
+            self._inode = None
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

@@ -210,6 +210,31 @@ def test_waiting_is_bounded_for_many_at_once(impatient: SqliteLedger, sqlite_pat
         assert time.monotonic() - begun < 4
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_L1_nothing_is_reserved_in_a_file_that_nobody_else_sees(
+    sqlite_ledger: SqliteLedger, sqlite_path: Path, replaced: bool
+) -> None:
+    """Removed, or a backup put in its place: this process still writes to the old one, and alone."""
+    opened = sqlite_ledger.perform(Open(reserving(unsent()))).operation
+    unattempted = sqlite_ledger.perform(Open(unsent("another"))).operation
+    copy = sqlite_path.with_name("copy.db")
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        connection.execute("vacuum into ?", (str(copy),))
+    for beside in ("", "-wal", "-shm"):
+        Path(f"{sqlite_path}{beside}").unlink(missing_ok=True)
+    if replaced:
+        copy.rename(sqlite_path)
+    commands: list[LedgerCommand[Any]] = [Open(reserving(unsent("new"))), Claim(reserving(unattempted))]
+    for command in commands:
+        with pytest.raises(LedgerError, match="removed or replaced") as caught:
+            sqlite_ledger.perform(command)
+        assert not caught.value.retryable
+    assert isinstance(sqlite_ledger.perform(Record(recorded(opened))), Written), "the write was made: say so"
+    if replaced:
+        sqlite_ledger.close()
+        assert isinstance(sqlite_ledger.perform(Claim(reserving(unattempted))), Written)
+
+
 class _Interrupted:
     """A lock whose next caller is interrupted right after it has acquired it: Ctrl-C, or a task's time limit."""
 
