@@ -179,7 +179,7 @@ class _Pass:
             return Conclusion(operation, reading.now)
         decision = self._decision_on(operation)
         if decision is not None and decision.kind in (DecisionKind.REJECTED, DecisionKind.APPLIED):
-            return (yield from self._record(decided_by_person(operation, decision, reading), reading))
+            return (yield from self._record(decided_by_person(operation, decision)))
         if not operation.attempts:
             return (yield from self._next_attempt(operation, reading))
         if opened.holder is Holder.RUNNING and reading.now <= observable_from(operation.latest):
@@ -194,7 +194,7 @@ class _Pass:
         settled, safe = self._settle(look, reading, running=running)
         if safe.attempt_now:
             return (yield from self._next_attempt(settled, reading))
-        return (yield from self._record(settled, reading, look))
+        return (yield from self._record(settled, look))
 
     def observe(self) -> Program:
         loaded = yield from Load(self.call.key)
@@ -207,7 +207,7 @@ class _Pass:
             return Conclusion(operation, reading.now)
         decision = None if operation.closed else self._decision_on(operation)
         if decision is not None and decision.kind in (DecisionKind.REJECTED, DecisionKind.APPLIED):
-            return (yield from self._record(decided_by_person(operation, decision, reading), reading))
+            return (yield from self._record(decided_by_person(operation, decision)))
         running = loaded.holder is Holder.RUNNING
         if running and reading.now <= observable_from(operation.latest):
             return _in_progress(operation, reading)
@@ -215,9 +215,9 @@ class _Pass:
         if look is None:
             return Conclusion(operation, reading.now, interrupted=True)
         if operation.closed:  # new evidence, kept; never a reason to reopen (O6)
-            return (yield from self._record(evolve(look.operation, history=look.history), reading))
+            return (yield from self._record(evolve(look.operation, history=look.history)))
         settled, _ = self._settle(look, reading, running=running)
-        return (yield from self._record(settled, reading, look))
+        return (yield from self._record(settled, look))
 
     # -- before an attempt -----------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class _Pass:
             return (yield from self._claim(checked.operation, checked.approval))
         if checked.operation == operation:  # it still waits for the same answer
             return Conclusion(operation, reading.now)
-        return (yield from self._record(checked.operation, reading))
+        return (yield from self._record(checked.operation))
 
     def _check(self, operation: Operation, reading: Reading) -> Generator[Command[Any], Any, _Checked | None]:
         """Ask ``authorize`` until it has answered, look at the approval, ask ``revalidate`` (L2, L6, R5, R7)."""
@@ -342,7 +342,7 @@ class _Pass:
             self.decisions = loaded.decisions
             asked = operation.review
             again = self._for_review(evolve(operation, episode=None), asked.reason, asked.asked_by, loaded.reading)
-            return (yield from self._record(again, loaded.reading))
+            return (yield from self._record(again))
         return _stored(loaded)
 
     # -- the attempt -----------------------------------------------------------------------------------------
@@ -354,15 +354,15 @@ class _Pass:
         operation = evolve(operation, attempts=(*operation.attempts[:-1], made), owner=None)
         if done.interrupted or was_paused(made):
             reason = Reason.PAUSED if was_paused(made) and not done.interrupted else Reason.INTERRUPTED
-            concluded = yield from self._record(evolve(operation, reason=reason.value), reading)
+            concluded = yield from self._record(evolve(operation, reason=reason.value))
             return evolve(concluded, interrupted=done.interrupted)
 
         look = yield from self._look(operation, reading)
         if look is None:
             unseen = evolve(operation, reason=Reason.INTERRUPTED.value)
-            return evolve((yield from self._record(unseen, reading)), interrupted=True)
+            return evolve((yield from self._record(unseen)), interrupted=True)
         settled, _ = self._settle(look, reading, running=False)
-        return (yield from self._record(settled, reading, look))
+        return (yield from self._record(settled, look))
 
     def _not_after(self, operation: Operation, reading: Reading) -> float | None:
         """Stopwatch time after which this attempt must not begin to send (L9, D2)."""
@@ -449,7 +449,7 @@ class _Pass:
 
     # -- recording -------------------------------------------------------------------------------------------
 
-    def _record(self, operation: Operation, reading: Reading, look: _Look | None = None) -> Program:
+    def _record(self, operation: Operation, look: _Look | None = None) -> Program:
         """Store the operation if nobody else has written meanwhile; else report what is stored (C2)."""
         operation = evolve(operation, nonce=self._nonce())
         reply = yield from Record(operation)

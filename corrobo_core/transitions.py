@@ -138,7 +138,7 @@ def superseded(operation: Operation) -> Operation:
     return evolve(operation, attempts=(*operation.attempts[:-1], unrecorded), owner=None)
 
 
-def decided_by_person(operation: Operation, decision: Decision, reading: Reading) -> Operation:
+def decided_by_person(operation: Operation, decision: Decision) -> Operation:
     """Closed by a person: rejected, or attested as applied (R8)."""
     why = f"{decision.kind.value} by {decision.reviewer}"
     if decision.kind is DecisionKind.REJECTED:

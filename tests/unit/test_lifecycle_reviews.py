@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corrobo_core.commands import Claim, Holder, Load, Loaded, Open, Opened, Refused, Revalidate
+from corrobo_core.commands import Authorize, Claim, Holder, Load, Loaded, Open, Opened, Refused, Revalidate
 from corrobo_core.lifecycle import run
 from corrobo_core.policy import Policy
 from corrobo_core.records import (
@@ -183,3 +183,31 @@ def test_L9_an_approved_attempt_that_was_paused_starts_over() -> None:
     pass_.executed(Outcome.NOT_SENT, ended=90)
     assert pass_.recorded(now=91).reason == Reason.PAUSED.value
     pass_.expect(Open)
+
+
+def test_R5_an_approval_of_what_revalidate_asked_is_copied_onto_the_attempt() -> None:
+    asked = evolve(EPISODE, asked_by="revalidate")
+    stored = evolve(waiting(authorized="proceed"), episode=asked, review=asked)
+    pass_ = opened(stored, 5, evolve(APPROVED, expires_at=at(9)), declared=REVALIDATES)
+    pass_.reply(Check.requires_review(QUESTION))
+    claim = pass_.expect(Claim)
+    assert claim.approved_until == at(9)
+    assert claim.operation.latest.approval is not None
+
+
+def test_R5_the_question_that_lapsed_is_asked_again_and_not_what_was_seen_since() -> None:
+    stored = evolve(waiting(episode=None), attempts=(attempt(ended=1),), explanation="nothing is there")
+    pass_ = opened(stored, 20, evolve(APPROVED, expires_at=at(9)))
+    pass_.saw(Evidence.NOT_APPLIED, began=20)
+    again = pass_.recorded(now=21)
+    assert again.explanation == QUESTION
+    assert again.episode is not None
+    assert again.episode.reason == QUESTION
+
+
+def test_R7_an_authorize_that_failed_is_explained() -> None:
+    pass_ = Transcript(run(call(AUTHORIZES)))
+    pass_.opened_new()
+    pass_.raised(Authorize)
+    stored = pass_.recorded()
+    assert (stored.reason, stored.explanation) == (Reason.AUTHORIZATION_FAILED.value, "broken")
