@@ -31,6 +31,7 @@ SCORED: dict[str, tuple[str, ...]] = {
     "lifecycle": (
         "tests/unit/test_lifecycle.py",
         "tests/unit/test_lifecycle_checks.py",
+        "tests/unit/test_lifecycle_looks.py",
         "tests/unit/test_lifecycle_observe.py",
         "tests/unit/test_lifecycle_reviews.py",
         "tests/unit/test_lifecycle_races.py",

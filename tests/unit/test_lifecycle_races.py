@@ -9,7 +9,7 @@ from corrobo_core.errors import IdentityReused
 from corrobo_core.lifecycle import observe, run
 from corrobo_core.policy import Policy
 from corrobo_core.records import Disposition, Evidence, Operation, OperationKey, Outcome, Reason, evolve
-from tests.unit.facts import at, attempt, policy, reading, seconds
+from tests.unit.facts import FINGERPRINT, KEY, at, attempt, policy, reading, seconds
 from tests.unit.transcript import BROKEN, Transcript, call, operation, started
 
 APPLIED, NOT_APPLIED = Evidence.APPLIED, Evidence.NOT_APPLIED
@@ -293,7 +293,8 @@ def test_I1_the_same_id_for_something_else_is_refused_before_anything_happens(
     pass_ = running()
     with pytest.raises(IdentityReused) as caught:
         pass_.opened(stored, now=20, holder=holder)
-    assert caught.value.field == field
+    was, now = (stored.fingerprint, FINGERPRINT) if field == "intent" else (stored.key.type, KEY.type)
+    assert caught.value.args == (KEY.operation_id, field, was, now)
     assert asked(pass_) == ["Open"]
 
 
