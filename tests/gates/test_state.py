@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from corrobo_core.gates.events import (
     CallbackSubmitted,
     CallbackSuperseded,
 )
-from corrobo_core.gates.state import GateState, condense, fold
+from corrobo_core.gates.state import Answer, GateState, GateStatus, GateView, RequestState, condense, fold
 from tests.gates.support import DEFINITION, MINUTE, OTHER, REQUEST, START
 
 ID, DIGEST = REQUEST.request_id, REQUEST.digest
@@ -168,3 +168,68 @@ def test_G3_a_state_of_any_size_is_written() -> None:
     state = fold([CallbackRequested(request) for request in many])
     assert len(state.to_json()) > 1 << 20
     assert GateState().to_json() == "[]"
+
+
+# -- one request, as its state says ---------------------------------------------------------------------------
+
+TICK = timedelta(microseconds=1)
+LATER = START + MINUTE
+
+
+def of(status: GateStatus, **fields: Any) -> RequestState:
+    return RequestState(REQUEST, status, **fields)
+
+
+def test_G7_a_live_request_is_due_from_its_deadline_on() -> None:
+    for status in (GateStatus.PENDING, GateStatus.CLAIMED):
+        state = of(status, deadline=LATER)
+        assert [state.due(LATER - TICK), state.due(LATER), state.due(LATER + TICK)] == [False, True, True]
+        assert not of(status).due(LATER)
+    assert not of(GateStatus.ANSWERED, deadline=LATER).due(LATER)
+
+
+def test_G11_a_claim_can_be_taken_over_from_the_end_of_its_lease_on() -> None:
+    claimed = of(GateStatus.CLAIMED, router_id="ada", lease_until=LATER)
+    assert [claimed.claimable(LATER - TICK), claimed.claimable(LATER)] == [False, True]
+    assert not of(GateStatus.CLAIMED, router_id="ada").claimable(LATER), "without a lease, by a release alone"
+    assert not of(GateStatus.ANSWERED, router_id="ada", lease_until=LATER).claimable(LATER)
+    assert of(GateStatus.PENDING).claimable(LATER)
+    assert not of(GateStatus.PENDING, deadline=LATER).claimable(LATER)
+    assert not of(GateStatus.CLAIMED, lease_until=LATER, deadline=LATER).claimable(LATER)
+
+
+def test_G10_a_claim_is_its_router_s_by_name_and_token() -> None:
+    claimed = of(GateStatus.CLAIMED, router_id="ada", claim_token="token-1")
+    assert claimed.owned_by("ada", "token-1")
+    assert not claimed.owned_by("ada", "token-2")
+    assert not claimed.owned_by("bob", "token-1")
+    assert not of(GateStatus.PENDING).owned_by("ada", "token-1")
+
+
+def test_G12_a_view_shows_everything_but_the_token() -> None:
+    answer, late = Answer("ada", YES), (Answer("bob", YES),)
+    state = of(
+        GateStatus.CLAIMED,
+        router_id="ada",
+        claim_token="token-1",
+        lease_until=START,
+        deadline=LATER,
+        answer=answer,
+        late=late,
+        superseded_by=OTHER.request_id,
+        approval_json='{"kind":"allow"}',
+    )
+    shown = GateView(
+        REQUEST, GateStatus.CLAIMED, "ada", START, LATER, answer, late, OTHER.request_id, {"kind": "allow"}
+    )
+    assert GateView.of(state, LATER - TICK) == shown
+    assert GateView.of(state, LATER) == replace(shown, status=GateStatus.EXPIRED)
+    assert GateView.of(of(GateStatus.PENDING), START).approval is None
+    assert "token-1" not in repr(GateView.of(state, LATER))
+
+
+def test_G4_the_live_requests_of_a_gate_are_those_of_that_gate() -> None:
+    another = create_gate(replace(DEFINITION, gate_id="another"))
+    state = fold([ASKED, CallbackRequested(another), CallbackRequested(OTHER), CLAIMED])
+    assert [one.request for one in state.live_of("another")] == [another]
+    assert {one.request.request_id for one in state.live_of(REQUEST.gate_id)} == {ID, OTHER.request_id}

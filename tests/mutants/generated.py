@@ -41,6 +41,7 @@ SCORED: dict[str, tuple[str, ...]] = {
 }
 _COPIED = ("corrobo_core", "integrations", "tests", "examples", "pyproject.toml")
 _TREE = ROOT / "build" / "mutmut"
+_REPORT = ROOT / "build" / "mutmut.json"  # also of modules that were scored before
 _KILLED = (1, 3)  # pytest: a test failed, or could not run
 _TIMEOUTS = (-24, 24, 36, 152, 255)
 
@@ -68,8 +69,9 @@ def main() -> int:
         print(f"{module:<12} {score.killed} of {score.mutants} killed", flush=True)
         for name, diff in score.survivors.items():
             print(f"\n{name}\n{diff}", flush=True)
-    report = json.dumps({module: asdict(score) for module, score in scores.items()}, indent=2)
-    (ROOT / "build" / "mutmut.json").write_text(report + "\n", "utf-8")
+    known = json.loads(_REPORT.read_text("utf-8")) if _REPORT.exists() else {}
+    report = {**known, **{module: asdict(score) for module, score in scores.items()}}
+    _REPORT.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
     return int(any(score.killed < WANTED * score.mutants for score in scores.values()))
 
 
