@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from corrobo_core.commands import Holder, Judged, Observe, Opened, Reconcile, Saw
+from corrobo_core.commands import Execute, Holder, Judged, Observe, Open, Opened, Reconcile, Saw
 from corrobo_core.lifecycle import run
 from corrobo_core.records import (
     Decision,
@@ -18,8 +18,9 @@ from corrobo_core.records import (
     ObservationRecord,
     Operation,
     Reason,
+    evolve,
 )
-from tests.unit.facts import at, attempt, reading
+from tests.unit.facts import at, attempt, policy, reading, seconds
 from tests.unit.transcript import Transcript, call, operation
 
 UNKNOWN, NOT_APPLIED = Evidence.UNKNOWN, Evidence.NOT_APPLIED
@@ -129,3 +130,29 @@ def test_R3_what_a_person_attested_is_kept_with_the_look_that_allows_the_attempt
     assert attested == ObservationRecord(
         at(15), 1, "person:ada", False, NOT_APPLIED, "ATTESTED", "the bank says so"
     )
+
+
+def test_R2_a_review_that_the_evidence_has_left_behind_is_closed() -> None:
+    """What was asked about another attempt is no question while the first one is on its way."""
+    review = evolve(EPISODE, kind=Disposition.REVIEW, asked_by="revalidate")
+    waiting = operation(attempt(ended=1), disposition=Disposition.REVIEW, episode=review, review=review, episodes=1)
+    pass_ = looking(waiting)
+    pass_.saw(Evidence.PENDING, began=20)
+    assert pass_.recorded(now=21).episode is None
+
+
+def test_a_new_operation_is_stored_as_going_on() -> None:
+    opened = Transcript(run(call())).expect(Open)
+    assert opened.operation.reason == Reason.IN_PROGRESS.value
+
+
+def test_R8_what_a_person_said_of_the_first_attempt_does_not_prolong_the_key_of_the_third() -> None:
+    declared = policy(0, execute_timeout=seconds(5), key_retention=seconds(100))
+    first = attempt(ended=1, window=0)
+    second = attempt(ended=31, number=2, started=30, window=0)
+    said = Decision(EPISODE.token, DecisionKind.NOT_APPLIED, "ada", at(15), attempt=1)
+    pass_ = Transcript(run(call(declared)))
+    pass_.reply(Opened(operation(first, second), False, Holder.NOBODY, reading(40), (said,)))
+    pass_.saw(NOT_APPLIED, began=40)
+    pass_.claimed(now=41)
+    assert pass_.expect(Execute).not_after == 100 - 5
