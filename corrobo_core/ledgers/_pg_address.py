@@ -41,17 +41,22 @@ class Address:
     def __init__(self, dsn: str, schema: str, argument: str) -> None:
         try:
             given = conninfo_to_dict(dsn)
-        except (psycopg.Error, TypeError):  # their texts quote the DSN
+        except (psycopg.Error, TypeError, UnicodeError):  # their texts quote the DSN
             raise DsnError("PostgresLedger", f"{argument}: not a PostgreSQL URL or keyword string") from None
         if _is_ambiguous(dsn):
             raise DsnError("PostgresLedger", f"{argument}: in a name or password, write '@' as %40 and '/' as %2F")
-        if not str(given.get("port") or "0").replace(",", "").isdecimal():  # what follows the user, without an @
+        port = str(given.get("port") or "0").replace(",", "")
+        if not port.isdecimal() or _has_an_empty_port(dsn):  # what follows the user, without an @
             raise DsnError("PostgresLedger", f"{argument}: the port is no number")
         missing = {name: value for name, value in _DEFAULTS.items() if name not in given}
         self._dsn = make_conninfo(dsn, client_encoding="UTF8", **missing)
-        where = " ".join(f"{name}={given[name]}" for name in ("host", "port", "dbname") if given.get(name))
-        secrets = tuple(str(given[name]) for name in _secret_names() if given.get(name))
-        self.place = Place(f"PostgreSQL ledger ({where or 'default address'}, schema {schema})", schema, secrets)
+        where = {name: str(given[name]) for name in ("host", "port", "dbname") if given.get(name)}
+        shown = " ".join(f"{name}={value}" for name, value in where.items()) or "default address"
+        secrets = [str(given[name]) for name in _secret_names() if given.get(name)]
+        if _has_an_empty_password(dsn):
+            shown = "an address with an empty password"
+            secrets += [value for name, value in where.items() if name != "port"]
+        self.place = Place(f"PostgreSQL ledger ({shown}, schema {schema})", schema, tuple(secrets))
 
     def connect(self) -> psycopg.Connection[Any]:
         """Open a session in autocommit.
@@ -77,6 +82,16 @@ def _is_ambiguous(dsn: str) -> bool:
     _, url, rest = dsn.partition("://")
     authority, _, path = rest.partition("?")[0].partition("/")
     return bool(url) and (authority.count("@") > 1 or "@" in path)
+
+
+def _has_an_empty_password(dsn: str) -> bool:
+    """What follows it can be the rest of a password that begins with ``@``."""
+    return ":@" in dsn.partition("://")[2].partition("?")[0]
+
+
+def _has_an_empty_port(dsn: str) -> bool:
+    """What follows it can be a password that begins with ``/``."""
+    return dsn.partition("://")[2].partition("?")[0].partition("/")[0].endswith(":")
 
 
 def _secret_names() -> list[str]:

@@ -22,7 +22,7 @@ from corrobo_core.records import OperationKey
 from tests.fuzz.fuzzing import Target
 from tests.fuzz.hostile import any_text
 
-__all__ = ["ADDRESSES", "SECRET"]
+__all__ = ["ADDRESSES", "SECRET", "no_part_of_a_password_is_shown"]
 
 SECRET = "hunter2hunter2"
 VARIABLE = "FUZZED_DSN"
@@ -80,8 +80,12 @@ def _tried(make: Callable[[], SqliteLedger | PostgresLedger], *, connect: bool =
 
 _around = st.text(st.sampled_from("@:/?#%[] '\\=&;aé"), max_size=3)
 _passwords = st.builds(lambda before, after: before + SECRET + after, _around, _around)
+
+# Without a host, nobody can tell ``user:pass@word`` from a user, a password and a host.
 _urls = st.builds(
-    lambda scheme, user, password, rest: f"{scheme}://{user}:{password}{rest}",
+    lambda scheme, user, password, rest: (
+        f"{scheme}://{user}:{password if rest else password.replace('@', '')}{rest}"
+    ),
     st.sampled_from(["postgresql", "postgres", "mysql", "sqlite", "", "POSTGRESQL"]),
     st.sampled_from(["app", "", "a b"]),
     _passwords,

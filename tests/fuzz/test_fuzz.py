@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from corrobo_core import canonical
+from corrobo_core import PostgresLedger, canonical
+from corrobo_core.errors import DsnError
 from corrobo_core.gates import answering, state
 from corrobo_core.gates.events import CallbackClaimed
 from corrobo_core.ledgers import _pg_address
 from tests.fuzz.__main__ import main
-from tests.fuzz.addresses import SECRET
+from tests.fuzz.addresses import SECRET, no_part_of_a_password_is_shown
 from tests.fuzz.fuzzing import Target, fuzz
 from tests.fuzz.targets import TARGETS
 
@@ -87,3 +88,16 @@ def test_the_command_prints_a_line_for_each_target_and_fails_with_the_input(
     assert main(20, 1, ["decisions"]) == 1
     assert "findings: 1" in capsys.readouterr().out
     assert main(0.1, 1, ["no such target"]) == 1
+
+
+@pytest.mark.parametrize("rest", ["", "/db", "@127.0.0.1:1/db", "?sslmode=never"])
+@pytest.mark.parametrize("before", ["app:@", "app:@/", "app:@:", ":@", "app:", "app:/"])
+def test_T3_a_password_that_libpq_takes_for_something_else_is_not_shown(before: str, rest: str) -> None:
+    no_part_of_a_password_is_shown(f"postgresql://{before}{SECRET}{rest}")
+
+
+@pytest.mark.parametrize("dsn", ["\ud800", f"postgresql://app:{SECRET}\ud800@127.0.0.1/db"])
+def test_T3_an_address_that_is_no_text_is_refused_by_name(dsn: str) -> None:
+    no_part_of_a_password_is_shown(dsn)
+    with pytest.raises(DsnError):
+        PostgresLedger(dsn)
