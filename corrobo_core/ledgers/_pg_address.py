@@ -5,6 +5,7 @@ Source: semantics C7, C9.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -24,6 +25,9 @@ _DEFAULTS: dict[str, str | int] = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
 }
+
+
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]+)?")
 
 
 class Address:
@@ -46,7 +50,7 @@ class Address:
         if _is_ambiguous(dsn):
             raise DsnError("PostgresLedger", f"{argument}: in a name or password, write '@' as %40 and '/' as %2F")
         port = str(given.get("port") or "0").replace(",", "")
-        if not port.isdecimal() or _has_an_empty_port(dsn):  # what follows the user, without an @
+        if not port.isdecimal() or not _has_plain_ports(dsn):  # what follows the user, without an @
             raise DsnError("PostgresLedger", f"{argument}: the port is no number")
         missing = {name: value for name, value in _DEFAULTS.items() if name not in given}
         self._dsn = make_conninfo(dsn, client_encoding="UTF8", **missing)
@@ -89,9 +93,10 @@ def _has_an_empty_password(dsn: str) -> bool:
     return ":@" in dsn.partition("://")[2].partition("?")[0]
 
 
-def _has_an_empty_port(dsn: str) -> bool:
-    """What follows it can be a password that begins with ``/``."""
-    return dsn.partition("://")[2].partition("?")[0].partition("/")[0].endswith(":")
+def _has_plain_ports(dsn: str) -> bool:
+    """Whether a URL's hosts have numbers for ports, or none: after an empty one part of a password can follow."""
+    authority = dsn.partition("://")[2].partition("?")[0].partition("/")[0]
+    return all(_HOST.fullmatch(host) for host in authority.rpartition("@")[2].split(","))
 
 
 def _secret_names() -> list[str]:

@@ -91,7 +91,7 @@ def test_the_command_prints_a_line_for_each_target_and_fails_with_the_input(
 
 
 @pytest.mark.parametrize("rest", ["", "/db", "@127.0.0.1:1/db", "?sslmode=never"])
-@pytest.mark.parametrize("before", ["app:@", "app:@/", "app:@:", ":@", "app:", "app:/"])
+@pytest.mark.parametrize("before", ["app:@", "app:@/", "app:@:", ":@", "app:", "app:/", "app: /"])
 def test_T3_a_password_that_libpq_takes_for_something_else_is_not_shown(before: str, rest: str) -> None:
     no_part_of_a_password_is_shown(f"postgresql://{before}{SECRET}{rest}")
 
